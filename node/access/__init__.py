@@ -1,0 +1,1 @@
+"""Who may ask: keys now; scopes, limits and the usage ledger beside them later."""

@@ -1,0 +1,1 @@
+"""Dialects: typed requests in, events out to the wire."""

@@ -1,0 +1,71 @@
+"""Where everything answers."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+
+from node.api.errors import ApiError
+from node.api.messages import Messages
+from node.api.models import Models
+from node.api.served import Served
+from node.http.message import Request, Response
+from node.http.router import Router
+
+MOUNTS = ("/v1/infer", "/v1/infer/v1", "/v1")  # every client's idea of a base URL
+
+
+def build_routes(served: Served) -> Router:
+    router = Router()
+    messages, models, probes = Messages(served), Models(served), Probes(served)
+    for mount in MOUNTS:
+        router.add("POST", f"{mount}/messages", messages.create)
+        router.add("POST", f"{mount}/messages/count_tokens", messages.count_tokens)
+        router.add("GET", f"{mount}/models", models.list)
+        router.add("GET", f"{mount}/models/{{id}}", models.retrieve)
+        router.add(
+            "GET", f"{mount}/models/{{owner}}/{{name}}", models.retrieve
+        )  # clients that do not encode the slash
+    router.add("GET", "/v1/infer", probes.hello)
+    router.add("GET", "/health", probes.health)
+    router.add("GET", "/ready", probes.ready)
+    return router
+
+
+def loading_routes() -> Router:
+    """What answers while the weights load: health, and a refusal that clients retry."""
+    router = Router()
+    for mount in MOUNTS:
+        for path in ("messages", "messages/count_tokens"):
+            router.add("POST", f"{mount}/{path}", _loading)
+        for path in ("models", "models/{id}", "models/{owner}/{name}"):
+            router.add("GET", f"{mount}/{path}", _loading)
+    router.add("GET", "/v1/infer", lambda request: Response(200, b"{}"))
+    router.add("GET", "/health", lambda request: Response(200, b'{"healthy":true}'))
+    router.add("GET", "/ready", lambda request: Response(503, b'{"ready":false}'))
+    return router
+
+
+def _loading(request: Request) -> Response:
+    raise ApiError("model_loading")
+
+
+class Probes:
+    """Asked by routers and by start-up checks of clients, without a key."""
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+
+    def hello(self, request: Request) -> Response:
+        return Response(200, msgspec.json.encode({"model": self._served.name}))
+
+    def health(self, request: Request) -> Response:
+        """200 while steps complete or nothing waits for one."""
+        healthy = self._served.engine.health.healthy(time.monotonic())
+        return Response(200 if healthy else 503, msgspec.json.encode({"healthy": healthy}))
+
+    def ready(self, request: Request) -> Response:
+        """200 after warm-up, 503 while draining."""
+        ready = self._served.engine.accepting
+        return Response(200 if ready else 503, msgspec.json.encode({"ready": ready}))

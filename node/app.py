@@ -1,0 +1,176 @@
+"""Wiring: builds the parts, hands each what it needs, and ends them in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import json
+import logging
+import shlex
+import signal
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+import uvloop
+
+from node.access.keys import Keyring, first_start_key, hash_key, state_folder
+from node.api.envelope import render_error
+from node.api.routes import build_routes, loading_routes
+from node.api.served import Served
+from node.chat.chat import Chat
+from node.chat.checkpoint import CheckpointError
+from node.config import Settings, SettingsError
+from node.device import BUDGETS, choose_context, choose_device, memory_plan, read_config
+from node.engine.engine import Engine
+from node.engine.scheduler import Scheduler
+from node.http.limits import HttpLimits
+from node.http.server import Server
+from node.model.config import ModelConfig
+from node.model.stops import stop_ids
+from node.model.weights import WeightError
+from node.run.load import load_runner
+from node.run.memory import MemoryPlan
+
+DRAIN_SECONDS = 45.0  # for running requests after SIGTERM; orchestrators allow 60 at best
+WATCH_SECONDS = 5.0
+SWITCH_SECONDS = (
+    0.0005  # how long a thread may keep the GIL while the other waits; Python's own 5 ms is a whole step
+)
+WORKERS = 2  # tokenizing long prompts; the tokenizer lets go of the GIL
+
+log = logging.getLogger("node.app")
+
+
+def serve(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT. Raises SettingsError for what the operator can mend."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    sys.setswitchinterval(SWITCH_SECONDS)
+    config = read_config(settings)
+    context = choose_context(settings, config)
+    plan = memory_plan(settings, config)
+    hashes, shown = _keys(settings)
+    try:
+        chat = Chat.read(settings.model)
+    except CheckpointError as error:
+        raise SettingsError(str(error)) from None
+    node = Node(settings, config, plan, context, chat, Keyring(hashes))
+    print(
+        f"{settings.name} from {settings.model} on {choose_device(settings)}, {context:,} tokens of context"
+    )
+    print(plan.table(), flush=True)
+    uvloop.run(node.run(shown))
+
+
+def _keys(settings: Settings) -> tuple[frozenset[str], str]:
+    """(hashes of the keys that open the node, what to print as the key)."""
+    if settings.api_key:
+        return frozenset({hash_key(settings.api_key)}), settings.api_key
+    if not settings.loopback:
+        raise SettingsError(
+            f"--host {settings.host} is open to other machines: set --api-key or B3OS_NODE_API_KEY"
+        )
+    path = state_folder() / "key"
+    hashed, key = first_start_key(path)
+    return frozenset({hashed}), key or f"the one shown at the first start (remove {path} for a new one)"
+
+
+class Node:
+    """The process: one server, one engine, one model."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        config: ModelConfig,
+        plan: MemoryPlan,
+        context: int,
+        chat: Chat,
+        keyring: Keyring,
+    ) -> None:
+        self._settings = settings
+        self._config = config
+        self._plan = plan
+        self._context = context
+        self._chat = chat
+        self._keyring = keyring
+        self._ended = asyncio.Event()
+
+    async def run(self, shown_key: str) -> None:
+        settings = self._settings
+        server = Server(loading_routes(), render_error, HttpLimits(max_body_bytes=settings.max_body))
+        try:
+            # Before the weights: a taken port should not cost a minute, and probes may ask meanwhile.
+            await server.start(settings.host, settings.port)
+        except OSError as error:
+            raise SettingsError(f"--port: {settings.host}:{settings.port}: {error.strerror}") from None
+        loop = asyncio.get_running_loop()
+        for name in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(name, self._end)
+        try:
+            engine = await asyncio.to_thread(self._load)
+        except (WeightError, MemoryError, torch.OutOfMemoryError) as error:
+            raise SettingsError(f"{settings.model}: {error}") from None
+        engine.start(loop)
+        with ThreadPoolExecutor(WORKERS, thread_name_prefix="tokenize") as workers:
+            server.route(build_routes(self._served(engine, workers)))
+            watch = asyncio.create_task(_watch(engine))
+            gc.freeze()  # what lives now lives to the end: the collector need not look at it again
+            self._greet(server.port, shown_key)
+            await self._ended.wait()
+            log.info("draining, %d requests run", engine.live)
+            engine.accepting = False
+            await server.shutdown(DRAIN_SECONDS)
+            watch.cancel()
+            await asyncio.to_thread(engine.stop)
+
+    def _end(self) -> None:
+        if self._ended.is_set():  # the second signal does not wait
+            sys.exit(1)
+        self._ended.set()
+
+    def _load(self) -> Engine:
+        plan, device = self._plan, choose_device(self._settings)
+        started = time.monotonic()
+        runner = load_runner(
+            self._settings.model, plan.pages, plan.slots, device, getattr(torch, self._settings.dtype)
+        )
+        budget = BUDGETS[device].with_sequences(plan.sequences)
+        scheduler = Scheduler(plan.pages, plan.slots, self._context, budget, bool(plan.slot_bytes))
+        log.info("loaded and warm in %.1f s", time.monotonic() - started)
+        return Engine(scheduler, runner)
+
+    def _served(self, engine: Engine, workers: ThreadPoolExecutor) -> Served:
+        return Served(
+            name=self._settings.name,
+            context=self._context,
+            created=int((self._settings.model / "config.json").stat().st_mtime),
+            stop_ids=stop_ids(self._settings.model),
+            patience=self._settings.patience,
+            chat=self._chat,
+            engine=engine,
+            keyring=self._keyring,
+            workers=workers,
+        )
+
+    def _greet(self, port: int, shown_key: str) -> None:
+        settings = self._settings
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        base = f"http://{host}:{port}/v1/infer"
+        question = {
+            "model": settings.name,
+            "max_tokens": 64,
+            "messages": [{"role": "user", "content": "Name one river in Oregon."}],
+        }
+        secret = shown_key if " " not in shown_key else "$B3OS_API_KEY"
+        print(f"base URL  {base}\nkey       {shown_key}\ntry       curl -s {base}/v1/messages", end="")
+        print(f' -H "Authorization: Bearer {secret}" -H "Content-Type: application/json"', end="")
+        print(f" -d {shlex.quote(json.dumps(question))}", flush=True)
+
+
+async def _watch(engine: Engine) -> None:
+    with contextlib.suppress(asyncio.CancelledError):
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            engine.health.exit_if_stuck(time.monotonic())

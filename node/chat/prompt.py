@@ -1,0 +1,58 @@
+"""A conversation becomes the ids of a prompt, in which only the template has written control tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from node.chat.conversation import Conversation
+from node.chat.guard import Guard, clear
+from node.chat.template import Template, TemplateError
+from node.chat.tokenizer import Tokenizer, well_formed
+
+THINK = "<think>"
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What the model is given.
+
+    text           as the template wrote it; a client's copy of a control token reads the same as a real one
+    ids            its tokens, where they do not
+    thinking_open  whether the prompt ends inside thinking, so that the answer begins there, without a tag
+    """
+
+    text: str
+    ids: tuple[int, ...]
+    thinking_open: bool
+
+
+class PromptWriter:
+    """Writes prompts with a checkpoint's template and tokenizer. Holds no state: any thread may use it."""
+
+    def __init__(self, template: Template, tokenizer: Tokenizer) -> None:
+        self._template = template
+        self._tokenizer = tokenizer
+        self._guard = Guard(tokenizer.control)
+
+    def write(self, conversation: Conversation) -> Prompt:
+        """The prompt of a conversation, up to where the assistant speaks. Raises TemplateError."""
+        parts = self._guard.split(well_formed(self._render(conversation)))
+        plain = self._tokenizer.encode_all(parts[::2])
+        control = [self._tokenizer.control[text] for text in parts[1::2]]
+        ids = list(plain[0])
+        for number, following in zip(control, plain[1:], strict=True):
+            ids.append(number)
+            ids += following
+        # The last control token decides: thinking closes by one, and a turn ends by one.
+        return Prompt("".join(parts), tuple(ids), thinking_open=parts[-2:-1] == [THINK])
+
+    def _render(self, conversation: Conversation) -> str:
+        try:
+            guarded = self._guard.conversation(conversation)
+            return self._template.render(
+                guarded.messages, guarded.definitions, enable_thinking=conversation.thinking
+            )
+        except RecursionError as error:
+            raise TemplateError("a schema or an argument is nested too deeply") from error
+        except TemplateError as error:
+            raise TemplateError(clear(str(error))) from error

@@ -1,0 +1,127 @@
+"""The command line: serve, pull, render, plan."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from node.config import SettingsError, add_flags, read_settings
+
+
+class Refusal(Exception):
+    """The command can not be carried out. The message is all that people need."""
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Exit status: 0 done, 1 could not be done, 2 the words of the command are wrong."""
+    parser = _parser()
+    flags = parser.parse_args(argv)
+    try:
+        flags.run(flags)
+    except (SettingsError, Refusal) as error:
+        sys.exit(f"b3os-node: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="b3os-node", description="Serves one Qwen model on one machine.")
+    parser.add_argument("--version", action="version", version=version("b3os-node"))
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    serve = commands.add_parser("serve", help="serve a checkpoint")
+    add_flags(serve)
+    serve.set_defaults(run=_serve)
+
+    pull = commands.add_parser("pull", help="fetch a checkpoint from the Hugging Face hub")
+    pull.add_argument("repo", help="such as Qwen/Qwen3.5-9B")
+    pull.add_argument("--to", type=Path, metavar="DIR", help="folder to fetch into [weights/NAME]")
+    pull.add_argument("--revision", help="branch, tag or commit")
+    pull.set_defaults(run=_pull)
+
+    render = commands.add_parser(
+        "render", help="print the exact prompt that a request makes; loads no weights"
+    )
+    render.add_argument("request", type=Path, metavar="REQUEST.json")
+    render.add_argument("--dialect", choices=("anthropic", "openai"), default="anthropic")
+    render.add_argument("--ids", action="store_true", help="print token ids instead of text")
+    add_flags(render, "model")
+    render.set_defaults(run=_render)
+
+    plan = commands.add_parser("plan", help="print how memory would be divided; reads config.json alone")
+    add_flags(plan, "model", "device", "dtype", "context", "device_memory")
+    plan.set_defaults(run=_plan)
+    return parser
+
+
+def _serve(flags: argparse.Namespace) -> None:
+    from node.app import serve  # loads torch: the other commands do without it
+
+    serve(read_settings(flags))
+
+
+def _pull(flags: argparse.Namespace) -> None:
+    from node.pull import PullError, pull
+
+    try:
+        folder = pull(flags.repo, flags.to, flags.revision)
+    except PullError as error:
+        raise Refusal(str(error)) from None
+    print(f"{flags.repo} is in {folder}\nserve it: b3os-node serve --model {folder}")
+
+
+def _render(flags: argparse.Namespace) -> None:
+    from node.api.errors import ApiError
+    from node.chat.chat import Chat
+    from node.chat.checkpoint import CheckpointError
+    from node.chat.template import TemplateError
+
+    try:
+        conversation = _conversation(_read_json(flags.request), flags.dialect)
+        prompt = Chat.read(read_settings(flags).model).prompt(conversation)
+    except ApiError as error:
+        raise Refusal(f"{flags.request}: {error.param or error.code}: {error.message}") from None
+    except (CheckpointError, TemplateError) as error:
+        raise Refusal(str(error)) from None
+    if flags.ids:
+        print(" ".join(map(str, prompt.ids)))
+    else:
+        sys.stdout.buffer.write(prompt.text.encode())  # not one byte more than the model would read
+
+
+def _conversation(body: dict[str, Any], dialect: str) -> Any:
+    if dialect == "openai":
+        from node.api.chat_request import read_conversation
+
+        return read_conversation(body)
+    from node.api.messages_request import parse
+
+    request, _ = parse(body, counting=True)
+    return request.conversation
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        body = json.loads(path.read_bytes())
+    except OSError as error:
+        raise Refusal(f"{path}: {error.strerror}") from None
+    except ValueError as error:
+        raise Refusal(f"{path}: {error}") from None
+    if not isinstance(body, dict):
+        raise Refusal(f"{path}: must hold a JSON object")
+    return body
+
+
+def _plan(flags: argparse.Namespace) -> None:
+    from node.device import choose_context, memory_plan, read_config
+
+    settings = read_settings(flags)
+    config = read_config(settings)
+    plan = memory_plan(settings, config)
+    context = choose_context(settings, config)
+    print(f"{settings.model}: {config.parameters:,} parameters, {context:,} tokens of context")
+    print(plan.table())

@@ -1,0 +1,78 @@
+"""What the machine has, and what of it the node takes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+from node.config import DEFAULT_CONTEXT, Settings, SettingsError
+from node.engine.scheduler import Budget
+from node.model.config import ConfigError, ModelConfig
+from node.run.memory import MemoryPlan, OutOfRoom, plan_memory
+
+CPU_SHARE = 0.5  # of free memory: the machine has other uses
+BUDGETS = {
+    # ENGINE figures of an H200: 8,192 tokens of prompt are 150 ms, 512 beside decoding rows 10 ms.
+    "cuda": Budget(sequences=256, tokens=8192, mixed_tokens=512),
+    # About 600 tokens of prompt a second for 0.5B parameters on two cores.
+    "cpu": Budget(sequences=64, tokens=512, mixed_tokens=128),
+}
+
+
+def read_config(settings: Settings) -> ModelConfig:
+    """Raises SettingsError where --model names no checkpoint that can be served."""
+    try:
+        return ModelConfig.read(settings.model)
+    except FileNotFoundError:
+        raise SettingsError(
+            f"--model: {settings.model} holds no config.json; b3os-node pull fetches one"
+        ) from None
+    except ConfigError as error:
+        raise SettingsError(f"{settings.model}/config.json: {error}") from None
+
+
+def choose_device(settings: Settings) -> str:
+    return settings.device or ("cuda" if _gpu_memory() is not None else "cpu")
+
+
+def choose_context(settings: Settings, config: ModelConfig) -> int:
+    """Raises SettingsError when more is asked for than the model has."""
+    if settings.context > config.context:
+        raise SettingsError(f"--context: {settings.context} is more than the model's {config.context}")
+    return settings.context or min(DEFAULT_CONTEXT, config.context)
+
+
+def memory_plan(settings: Settings, config: ModelConfig) -> MemoryPlan:
+    """Raises SettingsError when one context does not fit."""
+    device = choose_device(settings)
+    budget = BUDGETS[device]
+    try:
+        return plan_memory(
+            config,
+            memory=settings.device_memory or _device_memory(device),
+            dtype=settings.dtype,
+            context=choose_context(settings, config),
+            sequences=budget.sequences,
+            step_tokens=budget.tokens,
+        )
+    except OutOfRoom as error:
+        raise SettingsError(str(error)) from None
+
+
+def _device_memory(device: str) -> int:
+    if device == "cpu":
+        return int(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * CPU_SHARE)
+    memory = _gpu_memory()
+    if memory is None:
+        raise SettingsError("--device: no CUDA device is here; --device-memory plans for one that is not")
+    return memory
+
+
+def _gpu_memory() -> int | None:
+    """Bytes of the first GPU, asked of the driver's own tool: planning must not wait for torch to start."""
+    ask = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits", "--id=0"]
+    try:
+        answer = subprocess.run(ask, capture_output=True, text=True, timeout=10, check=True)
+        return int(answer.stdout.split()[0]) * 2**20
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+        return None

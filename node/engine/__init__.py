@@ -1,0 +1,1 @@
+"""Scheduling: sequences, the two pools, and the plan of each step. Pure Python and numpy."""

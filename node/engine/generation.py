@@ -1,0 +1,63 @@
+"""The loop thread's end of a sequence."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from node.engine.sequence import Finish
+
+
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """Ids that came since one looked last, and why the sequence ended if it did."""
+
+    ids: tuple[int, ...]
+    finish: Finish | None
+
+
+class Generation:
+    """What a request holds while its sequence runs. Used on the loop thread only, by one task.
+
+    `next` waits for news; several steps that completed meanwhile arrive as one burst. Leaving the generation,
+    by whatever way, must call `cancel`: it is harmless after the end and frees the sequence before it.
+    """
+
+    def __init__(self, withdraw: Callable[[], None]) -> None:
+        self._withdraw = withdraw
+        self._ids: list[int] = []
+        self._finish: Finish | None = None
+        self._waiter: asyncio.Future[None] | None = None
+
+    def deliver(self, ids: tuple[int, ...], finish: Finish | None) -> None:
+        """Called once a step by the engine's hand-back."""
+        self._ids.extend(ids)
+        self._finish = finish
+        self._wake()
+
+    async def next(self, patience: float) -> Burst | None:
+        """The next burst, or None when `patience` seconds brought none. The last one has its `finish` set."""
+        if not self._ids and self._finish is None:
+            loop = asyncio.get_running_loop()
+            self._waiter = loop.create_future()
+            timer = loop.call_later(patience, self._wake)
+            try:
+                await self._waiter
+            finally:
+                timer.cancel()
+                self._waiter = None
+            if not self._ids and self._finish is None:
+                return None
+        burst = Burst(tuple(self._ids), self._finish)
+        self._ids.clear()
+        return burst
+
+    def cancel(self) -> None:
+        if self._finish is None:
+            self._finish = Finish.CANCELLED
+            self._withdraw()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)

@@ -1,0 +1,80 @@
+"""The step as a value: all that one forward pass needs to know, and nothing else crosses to the runner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+PAGE = 64  # tokens of KV in a page; also the chunk of the delta rule and the only legal place of a checkpoint
+SCRATCH = 0  # page 0 and slot 0 belong to no sequence: padding reads and writes there
+
+
+@dataclass(frozen=True, slots=True)
+class StepPlan:
+    """One forward pass over R rows, a sequence each, that hold N tokens in all. S of the rows sample.
+
+    Rows that hold one token come first (`decode_rows` of them), so that the two kinds of kernel each see a
+    contiguous range.
+
+    token_ids    int64   [N]      tokens to run, row by row
+    positions    int64   [N]      place of each token in its sequence, from 0
+    row_starts   int64   [R + 1]  where each row's tokens begin in token_ids
+    page_table   int64   [R, P]   pages of each row in order of position; SCRATCH beyond its length
+    slots        int64   [R]      state slot of each row; SCRATCH where the model has none
+    sample_rows  int64   [S]      rows whose last token is followed by a sampled one
+    temperature  float32 [S]      as in Sampling; 0 is greedy
+    top_p        float32 [S]
+    top_k        int64   [S]
+    seeds        uint64  [S]
+    """
+
+    token_ids: NDArray[np.int64]
+    positions: NDArray[np.int64]
+    row_starts: NDArray[np.int64]
+    page_table: NDArray[np.int64]
+    slots: NDArray[np.int64]
+    sample_rows: NDArray[np.int64]
+    temperature: NDArray[np.float32]
+    top_p: NDArray[np.float32]
+    top_k: NDArray[np.int64]
+    seeds: NDArray[np.uint64]
+
+    @property
+    def rows(self) -> int:
+        return len(self.slots)
+
+    @property
+    def tokens(self) -> int:
+        return len(self.token_ids)
+
+    @property
+    def row_lengths(self) -> NDArray[np.int64]:
+        """int64 [R]: tokens each row runs in this step."""
+        return np.diff(self.row_starts)
+
+    @property
+    def decode_rows(self) -> int:
+        """How many leading rows hold one token."""
+        return int(np.count_nonzero(self.row_lengths == 1))
+
+    @property
+    def last_tokens(self) -> NDArray[np.int64]:
+        """int64 [R]: index in token_ids of each row's last token."""
+        return self.row_starts[1:] - 1
+
+    @property
+    def context_lengths(self) -> NDArray[np.int64]:
+        """int64 [R]: tokens of each sequence that are in its pages once this step is done."""
+        return self.positions[self.last_tokens] + 1
+
+    @property
+    def fresh_rows(self) -> NDArray[np.int64]:
+        """int64 [F]: rows that begin their sequence; their slots still hold another's state."""
+        return np.flatnonzero(self.positions[self.row_starts[:-1]] == 0)
+
+    @property
+    def sample_positions(self) -> NDArray[np.int64]:
+        """int64 [S]: the place that each sampled token will take in its sequence."""
+        return self.context_lengths[self.sample_rows]

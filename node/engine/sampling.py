@@ -1,0 +1,25 @@
+"""How a sequence chooses its next token."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """What a request asked of the sampler.
+
+    temperature  0 takes the likeliest token; above, logits are divided by it
+    top_p        keep the likeliest tokens until their probabilities sum to this, in (0, 1]
+    top_k        keep this many of the likeliest tokens; 0 keeps all
+    seed         64 bits; with a token's position it fixes that token's noise, whatever shares the step
+    """
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    seed: int = 0
+
+    @property
+    def greedy(self) -> bool:
+        return self.temperature == 0.0

@@ -1,0 +1,1 @@
+"""The Qwen networks: their configuration, their weights and their layers."""

@@ -1,0 +1,41 @@
+"""The gated delta layer: attention whose past is one matrix a head."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from kernels.delta_decode import delta_decode
+from kernels.delta_prompt import delta_prompt
+from kernels.gated_rms_norm import gated_rms_norm
+from node.model.batch import Batch
+from node.model.cache import Cache
+from node.model.config import DeltaConfig
+from node.model.weights import DeltaWeights
+
+
+class Delta:
+    """One gated delta mixer; index counts the delta layers below it."""
+
+    def __init__(self, config: DeltaConfig, eps: float, weights: DeltaWeights, index: int) -> None:
+        self._sizes = [config.conv_width, config.value_width, config.value_heads, config.value_heads]
+        self._eps = eps
+        self._weights = weights
+        self._index = index
+
+    def forward(self, x: Tensor, batch: Batch, cache: Cache) -> Tensor:
+        """[N, H] to [N, H]; changes the rows' slots of this layer."""
+        w = self._weights
+        qkv, z, b, a = F.linear(x, w.projection).split(self._sizes, dim=-1)
+        states, columns = cache.states[self._index], cache.conv_columns[self._index]
+        small = (w.taps, w.a_log, w.dt_bias, states, columns)
+        parts = []
+        if (rows := batch.decode) is not None:
+            at = rows.tokens
+            parts.append(delta_decode(qkv[at], a[at], b[at], *small, rows.slots))
+        if (rows := batch.prompt) is not None:
+            at = rows.tokens
+            parts.append(delta_prompt(qkv[at], a[at], b[at], *small, rows.slots, rows.row_starts))
+        o = parts[0] if len(parts) == 1 else torch.cat(parts)
+        return F.linear(gated_rms_norm(o, z, w.norm, self._eps), w.out)

@@ -1,0 +1,20 @@
+"""The gated MLP of a layer."""
+
+from __future__ import annotations
+
+from torch import Tensor
+from torch.nn import functional as F
+
+from kernels.swiglu import swiglu
+from node.model.weights import MlpWeights
+
+
+class Mlp:
+    """down(silu(gate x) · up x)"""
+
+    def __init__(self, weights: MlpWeights) -> None:
+        self._weights = weights
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[N, H] to [N, H]."""
+        return F.linear(swiglu(F.linear(x, self._weights.gate_up)), self._weights.down)

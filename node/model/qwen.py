@@ -1,0 +1,70 @@
+"""The network: embedding, layers, final norm, head."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from kernels.rms_norm import rms_norm
+from node.model.attention import Attention
+from node.model.batch import Batch
+from node.model.cache import Cache
+from node.model.config import ModelConfig
+from node.model.delta import Delta
+from node.model.mlp import Mlp
+from node.model.rope import Rope
+from node.model.weights import AttentionWeights, LayerWeights, Weights
+
+
+class Qwen:
+    """A Qwen network over paged keys and values and slots of recurrent state.
+
+    vocabulary: how many ids of the table are tokens; the rest is padding, which sampling must not choose.
+    """
+
+    def __init__(self, config: ModelConfig, weights: Weights, vocabulary: int | None = None) -> None:
+        self.config = config
+        self.vocabulary = vocabulary or config.vocab_size
+        self._weights = weights
+        self._rope = Rope(config.rope, self.device)
+        self._mixers = [_mixer(config, layer, n) for n, layer in enumerate(weights.layers)]
+        self._mlps = [Mlp(layer.mlp) for layer in weights.layers]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self._weights.embedding.dtype
+
+    @property
+    def device(self) -> torch.device:
+        return self._weights.embedding.device
+
+    @torch.inference_mode()
+    def forward(self, batch: Batch, cache: Cache) -> Tensor:
+        """Hidden states [N, H] after the final norm, in the model's type; the cache takes keys and states."""
+        config, weights = self.config, self._weights
+        form = (config.norm_eps, config.zero_centred)
+        tables = self._rope.tables(batch.positions)
+        x = F.embedding(batch.token_ids, weights.embedding)
+        residual = None
+        for layer, mixer, mlp in zip(weights.layers, self._mixers, self._mlps, strict=True):
+            x, residual = rms_norm(x, residual, layer.input_norm, *form)
+            if isinstance(mixer, Attention):
+                x = mixer.forward(x, batch, cache, tables)
+            else:
+                x = mixer.forward(x, batch, cache)
+            x, residual = rms_norm(x, residual, layer.mlp_norm, *form)
+            x = mlp.forward(x)
+        return rms_norm(x, residual, weights.norm, *form)[0]
+
+    @torch.inference_mode()
+    def logits(self, hidden: Tensor) -> Tensor:
+        """float32 [S, V] from hidden states [S, H], padding ids included."""
+        return F.linear(hidden, self._weights.head).float()
+
+
+def _mixer(config: ModelConfig, layer: LayerWeights, number: int) -> Attention | Delta:
+    if isinstance(layer.mixer, AttentionWeights):
+        return Attention(config, layer.mixer, config.full_layers.index(number))
+    assert config.delta is not None
+    return Delta(config.delta, config.norm_eps, layer.mixer, config.delta_layers.index(number))

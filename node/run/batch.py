@@ -1,0 +1,45 @@
+"""From a StepPlan to tensors on the device."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from node.engine.plan import PAGE, StepPlan
+from node.model.batch import Batch, Rows
+
+
+def batch_of(plan: StepPlan, device: torch.device) -> Batch:
+    """The plan's tensors. Raises ValueError where a row of one token follows a longer one or is empty."""
+    lengths = plan.row_lengths
+    split = plan.decode_rows
+    if (lengths[:split] != 1).any() or (lengths < 1).any():
+        raise ValueError(f"row_starts: rows of one token must come first and none may be empty: {lengths}")
+    row_of_token = np.repeat(np.arange(plan.rows), lengths)
+    pages = plan.page_table[row_of_token, plan.positions // PAGE]
+    return Batch(
+        token_ids=tensor(plan.token_ids, device),
+        positions=tensor(plan.positions, device),
+        places=tensor(pages * PAGE + plan.positions % PAGE, device),
+        decode=_rows(plan, 0, split, device),
+        prompt=_rows(plan, split, plan.rows, device),
+    )
+
+
+def tensor(array: NDArray[np.int64], device: torch.device) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(array)).to(device)
+
+
+def _rows(plan: StepPlan, first: int, end: int, device: torch.device) -> Rows | None:
+    if first == end:
+        return None
+    starts = plan.row_starts[first : end + 1]
+    return Rows(
+        tokens=slice(int(starts[0]), int(starts[-1])),
+        page_table=tensor(plan.page_table[first:end], device),
+        context_lengths=tensor(plan.context_lengths[first:end], device),
+        slots=tensor(plan.slots[first:end], device),
+        row_starts=tensor(starts - starts[0], device),
+    )

@@ -1,0 +1,105 @@
+"""How a device's memory is divided: computed before anything is loaded, printed, and then kept to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from node.engine.plan import PAGE
+from node.model.config import ModelConfig
+
+DTYPE_BYTES = {"bfloat16": 2, "float32": 4}
+USABLE = 0.92  # the rest is the driver's, the allocator's rounding and other processes'
+SLOT_SHARE = 0.25  # of what weights and workspace leave: beyond it slots would starve the pages they serve
+GIB = 2**30
+
+
+class OutOfRoom(Exception):
+    """The plan can not hold one full context. The message says what would."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """Bytes, and the pages, slots and sequences they make. The bytes include a scratch page and slot.
+
+    memory     the device's, or what the operator allows
+    workspace  activations of the largest step, and logits
+    """
+
+    memory: int
+    weights: int
+    workspace: int
+    page_bytes: int
+    slot_bytes: int
+    pages: int
+    slots: int
+    sequences: int
+    context: int
+
+    @property
+    def kv(self) -> int:
+        return (self.pages + 1) * self.page_bytes
+
+    @property
+    def state(self) -> int:
+        return (self.slots + 1) * self.slot_bytes
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.workspace + self.kv + self.state
+
+    @property
+    def tokens(self) -> int:
+        """Of KV, in all pages."""
+        return self.pages * PAGE
+
+    def table(self) -> str:
+        """For people."""
+        slot = f"{self.slots:,} slots of {self.slot_bytes / 2**20:.1f} MiB"
+        rows = (
+            ("weights", self.weights, ""),
+            ("workspace", self.workspace, "activations of the largest step, logits"),
+            ("state", self.state, slot if self.slot_bytes else "the model has no delta layers"),
+            ("KV", self.kv, f"{self.pages:,} pages of {PAGE} tokens = {self.tokens:,} tokens"),
+            ("total", self.total, f"of {self.memory / GIB:.2f} GiB"),
+        )
+        lines = [f"  {name:<10} {count / GIB:>8.2f} GiB  {note}".rstrip() for name, count, note in rows]
+        full = self.pages // -(-self.context // PAGE)
+        last = f"  {self.sequences:,} sequences at most, {full:,} of {self.context:,} tokens at once"
+        return "\n".join([*lines, last])
+
+
+def plan_memory(
+    config: ModelConfig, *, memory: int, dtype: str, context: int, sequences: int, step_tokens: int
+) -> MemoryPlan:
+    """Divide `memory` bytes for up to `sequences` running at once; raises OutOfRoom if one does not fit.
+
+    Slots come first, as far as their share goes, because a sequence needs one whatever its length; pages take
+    the rest, but no more than the sequences could ever fill.
+    """
+    width = DTYPE_BYTES[dtype]
+    weights = config.parameters * width
+    workspace = _workspace(config, width, sequences, step_tokens)
+    page_bytes = PAGE * config.kv_bytes_per_token(width)
+    slot_bytes = config.slot_bytes(width)
+    context_pages = -(-context // PAGE)
+
+    left = int(memory * USABLE) - weights - workspace - page_bytes - slot_bytes
+    if slot_bytes:
+        spare = min(int(left * SLOT_SHARE), left - context_pages * page_bytes)
+        sequences = max(1, min(sequences, spare // slot_bytes))
+    slots = sequences if slot_bytes else 0
+    pages = min((left - slots * slot_bytes) // page_bytes, sequences * context_pages)
+    if pages < context_pages:
+        least = weights + workspace + (context_pages + 1) * page_bytes + 2 * slot_bytes
+        fitting = max(0, left - slot_bytes) // page_bytes * PAGE
+        fits = f"; a context of {fitting:,} would fit (--context {fitting})" if fitting >= PAGE else ""
+        needs = f"one context of {context:,} tokens needs {least / USABLE / GIB:.2f} GiB"
+        raise OutOfRoom(f"{needs}, {memory / GIB:.2f} GiB are given (--device-memory){fits}")
+    return MemoryPlan(memory, weights, workspace, page_bytes, slot_bytes, pages, slots, sequences, context)
+
+
+def _workspace(config: ModelConfig, width: int, sequences: int, step_tokens: int) -> int:
+    """Bytes that live at once in the widest layer of the largest step, and float32 logits of all rows."""
+    delta = config.delta.projection_width if config.delta is not None else 0
+    widest = max(3 * config.intermediate_size, 2 * config.projection_width, 2 * delta)
+    return step_tokens * (widest + 4 * config.hidden_size) * width + 2 * sequences * config.vocab_size * 4

@@ -1,0 +1,123 @@
+"""Streams: their frames, slow readers, and peers that leave."""
+
+import re
+
+import pytest
+
+from node.http import HttpLimits
+from tests.http.support import WAIT, Peer, Running, get, post, request
+
+FRAMES = b"data: 1\n\ndata: 2\n\ndata: 3\n\n"
+
+
+def test_stream_has_its_headers_and_every_frame_is_a_chunk(peer: Peer) -> None:
+    peer.send(get("/three"))
+    status, headers = peer.head()
+    assert status == 200
+    assert headers["content-type"] == "text/event-stream; charset=utf-8"
+    assert headers["cache-control"] == "no-cache"
+    assert headers["x-accel-buffering"] == "no"
+    assert headers["Transfer-Encoding"] == "chunked"
+    assert re.fullmatch(r"total;dur=\d+\.\d{3}, ttft;dur=12\.346", headers["server-timing"])
+    chunks = b"".join(b"9\r\ndata: %d\n\n\r\n" % n for n in (1, 2, 3))
+    assert peer.exactly(len(chunks) + 5) == chunks + b"0\r\n\r\n"
+    assert peer.get("/health").body == b"ok"
+
+
+def test_stream_to_http_1_0_is_bare_and_ends_with_the_connection(peer: Peer) -> None:
+    peer.send(b"GET /three HTTP/1.0\r\n\r\n")
+    status, headers = peer.head()
+    assert (status, headers.get("Transfer-Encoding"), headers["connection"]) == (200, None, "close")
+    assert peer.rest() == FRAMES
+
+
+def test_stream_that_raises_breaks_off_without_its_last_chunk(running: Running, peer: Peer) -> None:
+    peer.send(get("/breaks"))
+    _, headers = peer.head()
+    with pytest.raises((AssertionError, ConnectionError)):
+        while True:
+            assert peer.until(b"\r\n") != b"0\r\n"
+    assert running.records.errors == [f"{headers['request-id']} answer broke off"]
+
+
+@pytest.mark.parametrize("leave", [Peer.end, Peer.reset])
+def test_leaving_cancels_a_running_handler(running: Running, leave: object) -> None:
+    with running.peer() as peer:
+        peer.send(get("/wait"))
+        assert running.site.happened() == "wait started"
+        leave(peer)  # type: ignore[operator]
+        assert running.site.happened() == "wait cancelled"
+        running.settles(connections=0, in_flight=0, disconnects=1)
+    assert running.records.errors == []
+    assert [line.split(" ")[3] for line in running.records.access] == ["499"]
+
+
+@pytest.mark.parametrize("leave", [Peer.end, Peer.reset])
+def test_leaving_closes_a_running_stream(running: Running, leave: object) -> None:
+    with running.peer() as peer:
+        peer.send(get("/endless"))
+        peer.until(b"data: first\n\n")
+        leave(peer)  # type: ignore[operator]
+        assert running.site.happened() == "endless closed"
+        running.settles(connections=0, in_flight=0, disconnects=1)
+    assert running.records.errors == []
+
+
+@pytest.mark.parametrize("leave", [Peer.end, Peer.reset])
+def test_leaving_in_the_middle_of_a_body_is_quiet(running: Running, leave: object) -> None:
+    with running.peer() as peer:
+        peer.send(post("/echo", b"hello")[:-1])
+        running.settles(in_flight=1)
+        leave(peer)  # type: ignore[operator]
+        running.settles(connections=0, in_flight=0, disconnects=1)
+    assert running.records.errors == []
+
+
+def test_peer_half_closed_before_its_turn_is_not_worked_for(running: Running, peer: Peer) -> None:
+    peer.send(get("/health") + get("/wait"))
+    peer.end()
+    assert peer.answer().body == b"ok"
+    running.settles(connections=0, disconnects=1)
+    assert set(running.site.events.queue) <= {"wait started", "wait cancelled"}
+
+
+def test_slow_reader_is_held_up_in_bounded_memory_and_others_are_served(running: Running) -> None:
+    with running.peer(receive_buffer=4096) as slow, running.peer() as other:
+        slow.send(get("/flood"))
+        slow.until(b"xxx")
+        last = -1
+        while last != running.site.produced:  # until a round of other requests finds it at a standstill
+            last = running.site.produced
+            for _ in range(50):
+                assert other.get("/health").status == 200
+        # Ours is 64 kB; the kernel's send buffer takes up to 4 MB (tcp_wmem) before that fills.
+        assert running.site.produced < 8 * 1024 * 1024
+        before = running.site.produced
+        slow.exactly(2 * before)  # it goes on when read
+        assert running.site.produced > before
+    assert running.site.happened() == "flood closed"
+    running.settles(connections=0)
+
+
+def test_peer_that_does_not_read_is_dropped_and_counted() -> None:
+    with Running(HttpLimits(stall_seconds=0.2)) as running, running.peer(receive_buffer=4096) as peer:
+        peer.send(get("/flood"))
+        assert running.site.happened() == "flood closed"
+        running.settles(connections=0, stalled=1)
+
+
+def test_peer_that_pipelines_and_does_not_read_is_held_up_and_dropped() -> None:
+    with Running(HttpLimits(stall_seconds=0.5)) as running, running.peer(receive_buffer=4096) as peer:
+        peer.socket.settimeout(WAIT)
+        with pytest.raises(ConnectionError):
+            while True:
+                peer.send(get("/health") * 1000)
+        running.settles(connections=0, stalled=1)
+        assert running.records.errors == []
+
+
+def test_answers_larger_than_every_buffer_arrive_when_the_reader_takes_its_time(running: Running) -> None:
+    with running.peer(receive_buffer=4096) as peer:
+        peer.send(request("POST", "/echo", "content-length: 4000000", "connection: close") + b"y" * 4000000)
+        assert peer.answer().body == b"y" * 4000000
+        assert peer.rest() == b""

@@ -1,0 +1,161 @@
+"""A whole node in this process, on real sockets, whose model is a script."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import uvloop
+from numpy.typing import NDArray
+
+from node.access.keys import Keyring, hash_key
+from node.api.envelope import render_error
+from node.api.routes import build_routes
+from node.api.served import Served
+from node.chat.chat import Chat
+from node.engine.engine import Engine
+from node.engine.plan import StepPlan
+from node.engine.scheduler import Budget, Scheduler
+from node.http.limits import HttpLimits
+from node.http.server import Server
+
+DEMO = Path(__file__).parent.parent / "weights" / "demo"
+KEY = "b3os_test_key"
+MODEL = "b3os/scripted"
+CREATED = 1_790_000_000
+
+
+@dataclass
+class ScriptedRunner:
+    """Each sequence that starts plays the next script, then the stop id. The last script repeats.
+
+    seconds   of each step
+    gate      steps wait while it is cleared
+    failures  steps still to fail
+    prompts   the ids of each sequence's prompt, as they were run
+    """
+
+    scripts: Sequence[Sequence[int]]
+    stop_id: int
+    seconds: float = 0.0
+    gate: threading.Event = field(default_factory=threading.Event)
+    failures: int = 0
+    steps: int = 0
+    prompts: list[list[int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.gate.set()
+        self._playing: dict[int, tuple[int, int]] = {}
+
+    def run(self, plan: StepPlan) -> NDArray[np.int64]:
+        self.gate.wait()
+        time.sleep(self.seconds)
+        self.steps += 1
+        if self.failures:
+            self.failures -= 1
+            raise RuntimeError("scripted failure of /secret/path")
+        for row in plan.fresh_rows.tolist():
+            self._playing[int(plan.page_table[row, 0])] = (len(self.prompts), 0)
+            self.prompts.append([])
+        sampled = []
+        for row in range(plan.rows):
+            page = int(plan.page_table[row, 0])
+            number, played = self._playing[page]
+            if played == 0:
+                self.prompts[number] += plan.token_ids[
+                    plan.row_starts[row] : plan.row_starts[row + 1]
+                ].tolist()
+            if row in plan.sample_rows:
+                script = self.scripts[min(number, len(self.scripts) - 1)]
+                sampled.append(script[played] if played < len(script) else self.stop_id)
+                self._playing[page] = (number, played + 1)
+        return np.array(sampled, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class RunningNode:
+    port: int
+    runner: ScriptedRunner
+    engine: Engine
+    server: Server
+    chat: Chat
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1/infer"
+
+    def wait_until_idle(self) -> None:
+        """Until nothing lives and every page and slot is back; fails after 5 s."""
+        deadline = time.monotonic() + 5
+        while time.monotonic() < deadline:
+            picture = self.engine.snapshot
+            everything_back = (picture.pages_free, picture.slots_free) == (
+                picture.pages_total,
+                picture.slots_total,
+            )
+            if self.engine.live == 0 and picture.running == picture.waiting == 0 and everything_back:
+                return
+            time.sleep(0.005)
+        raise AssertionError(f"still busy: {self.engine.live} live, {self.engine.snapshot}")
+
+
+@contextlib.contextmanager
+def running_node(
+    *texts: str,
+    seconds: float = 0.0,
+    context: int = 2048,
+    patience: float = 10.0,
+    pages: int = 256,
+    limits: HttpLimits | None = None,
+    queue: int = 1024,
+) -> Iterator[RunningNode]:
+    """A node whose sequences write `texts`, in the order in which they start."""
+    chat = Chat.read(DEMO)
+    end = chat.tokenizer.control["<|im_end|>"]
+    runner = ScriptedRunner([chat.tokenizer.encode(text) for text in texts or ("",)], end, seconds)
+    scheduler = Scheduler(pages, 16, context, Budget(16, 512, 128), recurrent=True)
+    engine = Engine(scheduler, runner, queue)
+    started: list[Server] = []
+    ready, ending = threading.Event(), asyncio.Event()
+
+    async def serve() -> None:
+        with ThreadPoolExecutor(1) as workers:
+            served = Served(
+                name=MODEL,
+                context=context,
+                created=CREATED,
+                stop_ids=frozenset({end}),
+                patience=patience,
+                chat=chat,
+                engine=engine,
+                keyring=Keyring(frozenset({hash_key(KEY)})),
+                workers=workers,
+            )
+            loops.append(asyncio.get_running_loop())
+            engine.start(loops[0])
+            server = Server(build_routes(served), render_error, limits)
+            await server.start("127.0.0.1", 0)
+            started.append(server)
+            ready.set()
+            await ending.wait()
+            await server.shutdown(1.0)
+            await asyncio.to_thread(engine.stop)
+
+    loops: list[asyncio.AbstractEventLoop] = []
+    thread = threading.Thread(target=lambda: uvloop.run(serve()), daemon=True)
+    thread.start()
+    assert ready.wait(10)
+    try:
+        yield RunningNode(started[0].port, runner, engine, started[0], chat)
+    finally:
+        runner.gate.set()
+        loops[0].call_soon_threadsafe(ending.set)
+        thread.join(10)
+        assert not thread.is_alive()
