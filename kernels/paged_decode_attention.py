@@ -47,20 +47,22 @@ def gathered(
         ]
         return torch.cat(one_by_one)
     page, kv_heads, width = k_pages.shape[1:]
-    pages = page_table[:, : -(-longest // page), None] * page
-    places = (pages + torch.arange(page, device=q.device)).flatten(1)[:, :longest]
+    used = page_table[:, : -(-longest // page)]
     mask = None
-    if min(lengths) < longest:
+    if min(lengths) == longest:
+        k, v = (one[used].flatten(1, 2)[:, :longest].transpose(1, 2) for one in (k_pages, v_pages))
+    else:
+        places = (used[..., None] * page + torch.arange(page, device=q.device)).flatten(1)[:, :longest]
         mask = torch.arange(longest, device=q.device) < context_lengths[:, None]
-        places = torch.where(mask, places, places[:, :1])
+        places = torch.where(mask, places, places[:, :1]).flatten()
         mask = mask[:, None, None]
-    k, v = (
-        one.view(-1, kv_heads * width)
-        .index_select(0, places.flatten())
-        .view(rows, longest, kv_heads, width)
-        .transpose(1, 2)
-        for one in (k_pages, v_pages)
-    )
+        k, v = (
+            one.view(-1, kv_heads * width)
+            .index_select(0, places)
+            .view(rows, longest, kv_heads, width)
+            .transpose(1, 2)
+            for one in (k_pages, v_pages)
+        )
     grouped = q.view(rows, kv_heads, -1, width)
     return F.scaled_dot_product_attention(grouped, k, v, attn_mask=mask, scale=scale).reshape(q.shape)
 

@@ -28,11 +28,12 @@ from node.engine.engine import Engine
 from node.engine.scheduler import Scheduler
 from node.http.limits import HttpLimits
 from node.http.server import Server
+from node.model.checkpoint import WeightError
 from node.model.config import ModelConfig
 from node.model.stops import stop_ids
-from node.model.weights import WeightError
-from node.run.load import load_runner
+from node.run.load import load_model, warm_up
 from node.run.memory import MemoryPlan
+from node.run.runner import Runner
 
 DRAIN_SECONDS = 45.0  # for running requests after SIGTERM; orchestrators allow 60 at best
 WATCH_SECONDS = 5.0
@@ -133,9 +134,9 @@ class Node:
     def _load(self) -> Engine:
         plan, device = self._plan, choose_device(self._settings)
         started = time.monotonic()
-        runner = load_runner(
-            self._settings.model, plan.pages, plan.slots, device, getattr(torch, self._settings.dtype)
-        )
+        model = load_model(self._settings.model, getattr(torch, self._settings.dtype), device)
+        runner = Runner(model, plan.pages + 1, plan.slots + 1, device)
+        warm_up(runner)
         budget = BUDGETS[device].with_sequences(plan.sequences)
         scheduler = Scheduler(plan.pages, plan.slots, self._context, budget, bool(plan.slot_bytes))
         log.info("loaded and warm in %.1f s", time.monotonic() - started)

@@ -33,6 +33,7 @@ def _random_marker() -> str:
 
 
 MARKER = _random_marker()
+_ESCAPED = repr(MARKER)[1:-1]  # as templates write it that print a list, or JSON in ASCII
 
 
 class Guard:
@@ -97,7 +98,7 @@ class Guard:
 
 def clear(text: str) -> str:
     """The text without markers."""
-    return text.replace(MARKER, "")
+    return text.replace(MARKER, "").replace(_ESCAPED, "")
 
 
 def _cores(text: str) -> Iterable[str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from kernels.attention_prologue import attention_prologue
+from kernels.linear import linear
 from kernels.output_gate import output_gate
 from kernels.paged_decode_attention import paged_decode_attention
 from kernels.paged_prompt_attention import paged_prompt_attention
@@ -30,7 +30,7 @@ class Attention:
         config, weights = self._config, self._weights
         k_pages, v_pages = cache.k_pages[self._index], cache.v_pages[self._index]
         q, gate = attention_prologue(
-            F.linear(x, weights.projection, weights.bias),
+            linear(x, weights.projection, weights.bias),
             weights.norms,
             config.norm_eps,
             config.zero_centred,
@@ -60,4 +60,4 @@ class Attention:
                 )
             )
         o = (parts[0] if len(parts) == 1 else torch.cat(parts)).flatten(1)
-        return F.linear(o if gate is None else output_gate(o, gate), weights.out)
+        return linear(o if gate is None else output_gate(o, gate), weights.out)

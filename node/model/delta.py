@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from kernels.delta_decode import delta_decode
 from kernels.delta_prompt import delta_prompt
 from kernels.gated_rms_norm import gated_rms_norm
+from kernels.linear import linear
 from node.model.batch import Batch
 from node.model.cache import Cache
 from node.model.config import DeltaConfig
@@ -27,7 +27,7 @@ class Delta:
     def forward(self, x: Tensor, batch: Batch, cache: Cache) -> Tensor:
         """[N, H] to [N, H]; changes the rows' slots of this layer."""
         w = self._weights
-        qkv, z, b, a = F.linear(x, w.projection).split(self._sizes, dim=-1)
+        qkv, z, b, a = linear(x, w.projection).split(self._sizes, dim=-1)
         states, columns = cache.states[self._index], cache.conv_columns[self._index]
         small = (w.taps, w.a_log, w.dt_bias, states, columns)
         parts = []
@@ -38,4 +38,4 @@ class Delta:
             at = rows.tokens
             parts.append(delta_prompt(qkv[at], a[at], b[at], *small, rows.slots, rows.row_starts))
         o = parts[0] if len(parts) == 1 else torch.cat(parts)
-        return F.linear(gated_rms_norm(o, z, w.norm, self._eps), w.out)
+        return linear(gated_rms_norm(o, z, w.norm, self._eps), w.out)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from torch import Tensor
-from torch.nn import functional as F
 
+from kernels.linear import linear
 from kernels.swiglu import swiglu
 from node.model.weights import MlpWeights
 
@@ -17,4 +17,4 @@ class Mlp:
 
     def forward(self, x: Tensor) -> Tensor:
         """[N, H] to [N, H]."""
-        return F.linear(swiglu(F.linear(x, self._weights.gate_up)), self._weights.down)
+        return linear(swiglu(linear(x, self._weights.gate_up)), self._weights.down)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from kernels.linear import linear
 from kernels.rms_norm import rms_norm
 from node.model.attention import Attention
 from node.model.batch import Batch
@@ -60,7 +61,7 @@ class Qwen:
     @torch.inference_mode()
     def logits(self, hidden: Tensor) -> Tensor:
         """float32 [S, V] from hidden states [S, H], padding ids included."""
-        return F.linear(hidden, self._weights.head).float()
+        return linear(hidden, self._weights.head).float()
 
 
 def _mixer(config: ModelConfig, layer: LayerWeights, number: int) -> Attention | Delta:

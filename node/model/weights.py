@@ -8,6 +8,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from kernels.linear import prepare
 from node.model.config import FULL, ModelConfig
 
 Shape = tuple[int, ...]
@@ -55,7 +56,10 @@ class LayerWeights:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """embedding and head [V, H], one tensor where they are tied; norm [H]."""
+    """embedding [V, H]; norm [H]; head [V, H], where tied the embedding itself or its prepared copy.
+
+    Matrices that multiply are laid out as kernels.linear.prepare likes them.
+    """
 
     embedding: Tensor
     layers: tuple[LayerWeights, ...]
@@ -64,11 +68,8 @@ class Weights:
 
     @property
     def bytes(self) -> int:
-        """Bytes on the device, a tied table counted once."""
-        seen: dict[int, int] = {}
-        for tensor in _tensors(self):
-            seen[tensor.data_ptr()] = tensor.nbytes
-        return sum(seen.values())
+        """Bytes on the device."""
+        return sum({id(tensor): tensor.nbytes for tensor in _tensors(self)}.values())
 
 
 class Source(Protocol):
@@ -137,12 +138,14 @@ def assemble(config: ModelConfig, source: Source, tied: bool, dtype: torch.dtype
                 mixer=mixer,
                 mlp_norm=source.read(at + "post_attention_layernorm.weight", dtype),
                 mlp=MlpWeights(
-                    gate_up=_merged(source, at + "mlp.", ("gate_proj.weight", "up_proj.weight"), dtype),
-                    down=source.read(at + "mlp.down_proj.weight", dtype),
+                    gate_up=prepare(
+                        _merged(source, at + "mlp.", ("gate_proj.weight", "up_proj.weight"), dtype)
+                    ),
+                    down=prepare(source.read(at + "mlp.down_proj.weight", dtype)),
                 ),
             )
         )
-    head = embedding if tied else source.read("lm_head.weight", dtype)
+    head = prepare(embedding if tied else source.read("lm_head.weight", dtype))
     return Weights(embedding, tuple(layers), source.read("norm.weight", dtype), head)
 
 
@@ -159,19 +162,21 @@ def _attention(config: ModelConfig, source: Source, at: str, dtype: torch.dtype)
         bias = _merged(source, at, tuple(f"{name}.bias" for name in names), dtype)
     if config.qk_norm:
         norms = (source.read(at + "q_norm.weight", dtype), source.read(at + "k_norm.weight", dtype))
-    return AttentionWeights(torch.cat(parts), bias, norms, source.read(at + "o_proj.weight", dtype))
+    return AttentionWeights(
+        prepare(torch.cat(parts)), bias, norms, prepare(source.read(at + "o_proj.weight", dtype))
+    )
 
 
 def _delta(source: Source, at: str, dtype: torch.dtype) -> DeltaWeights:
     at += "linear_attn."
     names = ("in_proj_qkv.weight", "in_proj_z.weight", "in_proj_b.weight", "in_proj_a.weight")
     return DeltaWeights(
-        projection=_merged(source, at, names, dtype),
+        projection=prepare(_merged(source, at, names, dtype)),
         taps=source.read(at + "conv1d.weight", torch.float32)[:, 0].T.contiguous(),
         a_log=source.read(at + "A_log", torch.float32),
         dt_bias=source.read(at + "dt_bias", torch.float32),
         norm=source.read(at + "norm.weight", torch.float32),
-        out=source.read(at + "out_proj.weight", dtype),
+        out=prepare(source.read(at + "out_proj.weight", dtype)),
     )
 
 

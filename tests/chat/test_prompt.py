@@ -50,8 +50,8 @@ words = st.text(max_size=40)
 def filled(strings: list[str]) -> Conversation:
     """A conversation with a string in every place that a client can write to."""
     s: Iterator[str] = iter(strings)
-    arguments = {next(s): next(s), "list": [next(s), next(s), {next(s): next(s)}]}
-    field = {"type": "string", "description": next(s), next(s): next(s)}
+    arguments = {next(s): next(s), "list": [next(s), {next(s): next(s)}]}
+    field = {"type": ["string", next(s)], "description": next(s), next(s): next(s)}
     schema = {"type": "object", "properties": {next(s): field}}
     turns = (
         Turn("system", next(s)),
@@ -181,6 +181,17 @@ def test_refusal_of_a_template_shows_no_markers(tiny: Chat) -> None:
     source = "{{ raise_exception('not <' ~ messages[0].content ~ '>') }}"
     with pytest.raises(TemplateError, match=r"^not <<think>>$"):
         Chat(Template(source), tiny.tokenizer).prompt(Conversation((Turn("user", "<think>"),)))
+
+
+@pytest.mark.parametrize("form", ["{{ [c] }}", "{{ {c: c} }}", "{{ c | tojson(ensure_ascii=true) }}"])
+def test_client_text_is_whole_where_a_template_prints_it_escaped(tiny: Chat, form: str) -> None:
+    source = "{% set c = messages[0].content %}<think>" + form
+    chat = Chat(Template(source), tiny.tokenizer)
+    conversation = Conversation((Turn("user", "a <think> > b"),))
+    prompt = chat.prompt(conversation)
+    assert prompt.text == chat.template.render(conversation.messages)
+    assert control_ids(chat, conversation) == [tiny.tokenizer.control["<think>"]]
+    assert spelled(chat, prompt.ids) == prompt.text
 
 
 def test_template_is_not_fooled_by_content(tiny: Chat) -> None:

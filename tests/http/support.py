@@ -33,7 +33,7 @@ class Peer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.settimeout(WAIT)
         self.socket.connect(("127.0.0.1", port))
-        self.unread = b""
+        self.unread = bytearray()
 
     def __enter__(self) -> "Peer":
         return self
@@ -55,7 +55,7 @@ class Peer:
 
     def rest(self) -> bytes:
         """Everything until the server closes."""
-        data, self.unread = self.unread, b""
+        data, self.unread = bytes(self.unread), bytearray()
         while piece := self.socket.recv(65536):
             data += piece
         return data
@@ -63,22 +63,28 @@ class Peer:
     def until(self, mark: bytes) -> bytes:
         while mark not in self.unread:
             piece = self.socket.recv(65536)
-            assert piece, f"closed before {mark!r}, after {self.unread!r}"
+            if not piece:
+                raise ConnectionError(f"closed before {mark!r}, after {bytes(self.unread)!r}")
             self.unread += piece
-        data, _, self.unread = self.unread.partition(mark)
-        return data + mark
+        return self._take(self.unread.index(mark) + len(mark))
 
     def exactly(self, size: int) -> bytes:
         while len(self.unread) < size:
             piece = self.socket.recv(65536)
-            assert piece, "closed in the middle of a body"
+            if not piece:
+                raise ConnectionError("closed in the middle of a body")
             self.unread += piece
-        data, self.unread = self.unread[:size], self.unread[size:]
+        return self._take(size)
+
+    def _take(self, size: int) -> bytes:
+        data = bytes(self.unread[:size])
+        del self.unread[:size]
         return data
 
     def head(self) -> tuple[int, dict[str, str]]:
         lines = self.until(b"\r\n\r\n").decode("latin-1").split("\r\n")
-        headers = dict(line.split(": ", 1) for line in lines[1:] if line)
+        fields = (line.split(": ", 1) for line in lines[1:] if line)
+        headers = {name.lower(): value for name, value in fields}
         return int(lines[0].split(" ")[1]), headers
 
     def answer(self, *, bodiless: bool = False) -> Answer:
@@ -148,6 +154,8 @@ class Site:
             ("GET", "/flood", self.flood),
             ("GET", "/raises", self.raises),
             ("GET", "/breaks", self.breaks),
+            ("GET", "/inner-cancel", self.inner_cancel),
+            ("GET", "/inner-cancel-stream", self.inner_cancel_stream),
             ("GET", "/bad-header", lambda request: Response(200, headers=(("x-a", "b\r\nc: d"),))),
         ):
             self.router.add(method, path, handler)
@@ -201,10 +209,24 @@ class Site:
             finally:
                 self.events.put("flood closed")
 
-        return StreamResponse(frames())
+        self.kept = frames()  # so that only the server closes it, not the garbage collector
+        return StreamResponse(self.kept)
 
     async def raises(self, request: Request) -> Response:
         raise RuntimeError("a handler's own fault")
+
+    async def inner_cancel(self, request: Request) -> Response:
+        inner = asyncio.get_running_loop().create_future()
+        inner.cancel()
+        await inner
+        return Response(200)
+
+    async def inner_cancel_stream(self, request: Request) -> StreamResponse:
+        async def frames() -> AsyncIterator[bytes]:
+            yield b"data: 1\n\n"
+            await self.inner_cancel(request)
+
+        return StreamResponse(frames())
 
     async def breaks(self, request: Request) -> StreamResponse:
         async def frames() -> AsyncIterator[bytes]:

@@ -1,0 +1,211 @@
+"""The command line as a user meets it: in a process of its own where that matters."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import anthropic
+import pytest
+
+from node.chat.chat import Chat
+from node.cli import main
+
+ROOT = Path(__file__).parent.parent.parent
+DEMO = ROOT / "weights" / "demo"
+Run = Callable[..., "Done"]
+HI = {"messages": [{"role": "user", "content": "hi"}], "model": "b3os/demo", "max_tokens": 8}
+
+
+@dataclass(frozen=True)
+class Done:
+    status: int
+    out: bytes
+    err: str
+
+
+@pytest.fixture
+def run(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Done]:
+    """The command in this process."""
+    monkeypatch.delenv("B3OS_NODE_API_KEY", raising=False)
+
+    def run(*words: str | Path) -> Done:
+        status: object = 0
+        try:
+            main([str(word) for word in words])
+        except SystemExit as exit_:
+            status = exit_.code
+        out, err = capfdbinary.readouterr()
+        if isinstance(status, str):  # what sys.exit prints on its way out
+            status, err = 1, status.encode() + b"\n"
+        assert isinstance(status, int)
+        return Done(status, out, err.decode())
+
+    return run
+
+
+def write(folder: Path, body: object) -> Path:
+    path = folder / "request.json"
+    path.write_text(json.dumps(body))
+    return path
+
+
+def test_render_prints_the_exact_prompt_and_its_ids(tmp_path: Path, run: Run) -> None:
+    request = write(tmp_path, {**HI, "system": "Be brief."})
+    text = run("render", "--model", DEMO, request).out.decode()
+    assert text == (
+        "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nhi<|im_end|>\n"
+        "<|im_start|>assistant\n<think>\n\n</think>\n\n"
+    )
+    ids = [int(word) for word in run("render", "--model", DEMO, request, "--ids").out.split()]
+    tokenizer = Chat.read(DEMO).tokenizer
+    assert b"".join(map(tokenizer.token_bytes, ids)).decode() == text
+
+
+def test_both_dialects_render_one_conversation_alike(tmp_path: Path, run: Run) -> None:
+    spoken = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "yes"},
+        {"role": "user", "content": "well"},
+    ]
+    ours = run("render", "--model", DEMO, write(tmp_path, {**HI, "system": "S", "messages": spoken}))
+    openai = {"messages": [{"role": "developer", "content": "S"}, *spoken]}
+    theirs = run("render", "--model", DEMO, write(tmp_path, openai), "--dialect", "openai")
+    assert (ours.status, ours.out) == (0, theirs.out)
+
+
+def test_openai_tools_and_their_results_are_rendered(tmp_path: Path, run: Run) -> None:
+    call = {"id": "c1", "function": {"name": "get_weather", "arguments": '{"city": "Eugene"}'}}
+    body = {
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "weather?"}]},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c1", "content": "rain"},
+        ],
+        "tools": [
+            {"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}
+        ],
+    }
+    done = run("render", "--model", DEMO, write(tmp_path, body), "--dialect", "openai")
+    assert b"<function=get_weather>\n<parameter=city>\nEugene\n</parameter>" in done.out
+    assert b"<tool_response>\nrain\n</tool_response>" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["render", "--model", "nowhere", "{request}"], "nowhere"),
+        (["render", "--model", str(DEMO), "absent.json"], "absent.json: No such file"),
+        (["plan", "--model", "nowhere"], "--model: nowhere holds no config.json"),
+        (
+            ["plan", "--model", str(DEMO), "--context", "99999999"],
+            "--context: 99999999 is more than the model's",
+        ),
+        (["plan", "--model", str(DEMO), "--device-memory", "1MiB"], "--device-memory"),
+        (["serve", "--model", str(DEMO), "--host", "0.0.0.0"], "set --api-key or B3OS_NODE_API_KEY"),
+        (["serve", "--model", "nowhere"], "nowhere holds no config.json"),
+    ],
+)
+def test_what_can_not_be_done_is_one_line_and_no_stack(
+    tmp_path: Path, run: Run, words: list[str], told: str
+) -> None:
+    request = str(write(tmp_path, HI))
+    done = run(*[word.replace("{request}", request) for word in words])
+    assert done.status == 1
+    assert done.err.startswith("b3os-node: ")
+    assert told in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_render_refuses_what_the_node_would_refuse(tmp_path: Path, run: Run) -> None:
+    done = run("render", "--model", DEMO, write(tmp_path, {**HI, "wat": 1}))
+    assert done.status == 1
+    assert "wat: Extra inputs are not permitted" in done.err
+
+
+def test_plan_prints_a_table_that_adds_up(run: Run) -> None:
+    done = run("plan", "--model", DEMO, "--device-memory", "1GiB")
+    rows = dict(re.findall(r"^  (\w+) +([\d.]+) GiB", done.out.decode(), re.MULTILINE))
+    assert set(rows) == {"weights", "workspace", "state", "KV", "total"}
+    parts = sum(float(size) for name, size in rows.items() if name != "total")
+    assert parts == pytest.approx(float(rows["total"]), abs=0.03)
+    assert float(rows["total"]) <= 0.92
+
+
+def test_planning_does_not_wait_for_torch() -> None:
+    loaded = "import sys; sys.argv = ['b3os-node', 'plan', '--model', 'weights/demo', '--device', 'cpu']\n"
+    loaded += "from node.cli import main; main(); assert 'torch' not in sys.modules"
+    assert subprocess.run([sys.executable, "-c", loaded], cwd=ROOT, stdout=subprocess.DEVNULL).returncode == 0
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def start(tmp_path: Path, *flags: str, **environment: str) -> tuple[subprocess.Popen[str], list[str]]:
+    """A served demo model, and the lines it printed up to the curl line."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "node", "serve", "--model", str(DEMO), "--device-memory", "2GiB", *flags],
+        cwd=ROOT,
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path), "OMP_NUM_THREADS": "1", **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    lines: list[str] = []
+    for line in process.stdout:
+        lines.append(line)
+        if line.startswith("try"):
+            return process, lines
+    raise AssertionError(process.stderr.read() if process.stderr else "")
+
+
+def test_serve_prints_a_curl_line_that_works_and_ends_in_order_on_sigterm(tmp_path: Path) -> None:
+    port = free_port()
+    process, lines = start(tmp_path, "--port", str(port))
+    curl = lines[-1].removeprefix("try").strip()
+    answer = subprocess.run(curl, shell=True, capture_output=True, timeout=60)
+    message = json.loads(answer.stdout)
+    assert (message["type"], message["model"]) == ("message", "b3os/demo")
+
+    key = next(line.split()[1] for line in lines if line.startswith("key"))
+    sdk = anthropic.Anthropic(base_url=f"http://127.0.0.1:{port}/v1/infer", api_key=key, max_retries=0)
+    ask = {
+        "model": "b3os/demo",
+        "max_tokens": 40,
+        "messages": [{"role": "user", "content": "Count from 1 to 9."}],
+    }
+    with sdk.messages.stream(**ask) as stream:
+        process.send_signal(signal.SIGTERM)  # what runs is finished
+        assert stream.get_final_message().stop_reason in ("end_turn", "max_tokens")
+    assert process.wait(20) == 0
+    told = process.stdout.read() + process.stderr.read()
+    assert key not in told
+    assert "Traceback" not in told
+
+    again, lines = start(tmp_path, "--port", str(port))
+    assert next(line for line in lines if line.startswith("key")).startswith("key       the one shown")
+    assert [model.id for model in sdk.models.list()] == ["b3os/demo"]  # the first key still opens it
+    again.terminate()
+    assert again.wait(20) == 0
+    again.communicate()
+
+
+def test_a_taken_port_is_told_in_one_line(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+        done = run("serve", "--model", DEMO, "--port", str(port))
+    assert (done.status, done.err.count("\n")) == (1, 1)
+    assert f"127.0.0.1:{port}" in done.err

@@ -1,0 +1,79 @@
+import argparse
+from pathlib import Path
+
+import pytest
+
+from node.config import Settings, SettingsError, add_flags, read_settings, size
+
+
+def settings(*flags: str, **environment: str) -> Settings:
+    parser = argparse.ArgumentParser()
+    add_flags(parser)
+    return read_settings(parser.parse_args(flags), environment)
+
+
+def test_flags_win_over_variables_and_those_over_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "node.toml"
+    file.write_text('port = 1\nhost = "10.0.0.1"\nserved_name = "from/file"\n')
+    got = settings("--config", str(file), "--port", "3", B3OS_NODE_PORT="2", B3OS_NODE_HOST="10.0.0.2")
+    assert (got.port, got.host, got.name) == (3, "10.0.0.2", "from/file")
+    assert settings(B3OS_NODE_CONFIG=str(file)).port == 1
+
+
+def test_the_served_name_is_the_folders_in_lower_case(tmp_path: Path) -> None:
+    assert settings("--model", "weights/Qwen3.5-9B").name == "b3os/qwen3.5-9b"
+    assert settings().name == "b3os/demo"
+    assert settings("--model", str(tmp_path / "A" / "..")).name == f"b3os/{tmp_path.name.lower()}"
+    assert settings("--served-name", "x/Y").name == "x/Y"
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("24GiB", 24 * 2**30), ("80 GB", 80 * 10**9), ("1.5mib", 3 * 2**19), ("77", 77)]
+)
+def test_sizes(text: str, number: int) -> None:
+    assert size(text) == number
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--port", "99999"], ["--port", "65535"]),
+        (["--port", "x"], ["--port", "'x'"]),
+        (["--device", "tpu"], ["--device", "cpu, cuda"]),
+        (["--context", "0"], ["--context", "at least 1"]),
+        (["--max-body", "huge"], ["--max-body", "24GiB"]),
+        (["--patience", "inf"], ["--patience"]),
+        (["--config", "/nowhere.toml"], ["/nowhere.toml", "No such file"]),
+    ],
+)
+def test_a_wrong_value_names_the_flag(flags: list[str], words: list[str]) -> None:
+    with pytest.raises(SettingsError) as caught:
+        settings(*flags)
+    assert all(word in str(caught.value) for word in words)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("prot = 1", ["prot", "port"]), ("port = [1]", ["port"]), ("port", ["toml"]), ("port = true", ["port"])],
+)
+def test_a_wrong_file_names_the_key(tmp_path: Path, text: str, words: list[str]) -> None:
+    file = tmp_path / "node.toml"
+    file.write_text(text)
+    with pytest.raises(SettingsError) as caught:
+        settings("--config", str(file))
+    assert all(word in str(caught.value) for word in words)
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [
+        ("127.0.0.1", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("node", False),
+    ],
+)
+def test_loopback(host: str, loopback: bool) -> None:
+    assert settings("--host", host).loopback is loopback
