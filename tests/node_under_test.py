@@ -21,7 +21,7 @@ from node.api.routes import build_routes
 from node.api.served import Served
 from node.chat.chat import Chat
 from node.engine.engine import Engine
-from node.engine.plan import StepPlan
+from node.engine.plan import GetMasks, StepPlan
 from node.engine.scheduler import Budget, Scheduler
 from node.http.limits import HttpLimits
 from node.http.server import Server
@@ -54,7 +54,7 @@ class ScriptedRunner:
         self.gate.set()
         self._playing: dict[int, tuple[int, int]] = {}
 
-    def run(self, plan: StepPlan) -> NDArray[np.int64]:
+    def run(self, plan: StepPlan, masks: GetMasks) -> NDArray[np.int64]:
         self.gate.wait()
         time.sleep(self.seconds)
         self.steps += 1

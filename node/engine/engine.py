@@ -13,8 +13,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from node.engine.constraint import MaskBuilder
 from node.engine.generation import Generation
-from node.engine.plan import StepPlan
+from node.engine.plan import GetMasks, StepPlan
 from node.engine.scheduler import Progress, Scheduler
 from node.engine.sequence import Sequence
 from node.telemetry.health import FATAL_FAILURES, Health
@@ -24,8 +25,11 @@ log = logging.getLogger("node.engine")
 
 
 class Runner(Protocol):
-    def run(self, plan: StepPlan) -> NDArray[np.int64]:
-        """Sampled ids, int64 [S], in the order of plan.sample_rows."""
+    def run(self, plan: StepPlan, masks: GetMasks) -> NDArray[np.int64]:
+        """Sampled ids, int64 [S], in the order of plan.sample_rows.
+
+        `masks` is called once, between the forward pass and sampling: they are built meanwhile.
+        """
         ...
 
 
@@ -44,6 +48,7 @@ class Engine:
         """`queue` bounds the sequences that wait; one more is refused."""
         self._scheduler = scheduler
         self._runner = runner
+        self._masks = MaskBuilder()
         self._most_live = scheduler.budget.sequences + queue
         self._inbox: deque[Callable[[], None]] = deque()
         self._wake = threading.Event()
@@ -68,6 +73,7 @@ class Engine:
         self._stopping = True
         self._wake.set()
         self._thread.join()
+        self._masks.stop()
 
     @property
     def live(self) -> int:
@@ -133,7 +139,8 @@ class Engine:
             self.snapshot = self._picture(last.steps, last.failures)
             return False
         try:
-            progress, failures = self._scheduler.retire(step, self._runner.run(step.plan)), 0
+            masks = self._masks.begin(step.sampling)
+            progress, failures = self._scheduler.retire(step, self._runner.run(step.plan, masks)), 0
         except Exception:
             log.exception("a step failed; its requests: %s", " ".join(row.id for row in step.rows))
             progress, failures = self._scheduler.fail(step), last.failures + 1

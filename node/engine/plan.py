@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,3 +79,22 @@ class StepPlan:
     def sample_positions(self) -> NDArray[np.int64]:
         """int64 [S]: the place that each sampled token will take in its sequence."""
         return self.context_lengths[self.sample_rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Masks:
+    """What the constrained rows of one step may sample: not of the plan, for it is built as the step runs.
+
+    rows  int64  [M]     places among the step's S sampled rows
+    bits  uint32 [M, W]  one bit an id, set where it is allowed: bit `i % 32` of word `i // 32` is id i's
+    """
+
+    rows: NDArray[np.int64]
+    bits: NDArray[np.uint32]
+
+
+GetMasks = Callable[[], Masks | None]
+
+
+def no_masks() -> None:
+    """Of a step that constrains nothing."""

@@ -39,6 +39,11 @@ class Step:
     plan: StepPlan
     rows: tuple[Sequence, ...]
 
+    @property
+    def sampling(self) -> list[Sequence]:
+        """The sequences of plan.sample_rows."""
+        return [self.rows[row] for row in self.plan.sample_rows.tolist()]
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from node.engine.plan import PAGE, SCRATCH
 from node.engine.sampling import Sampling
+
+if TYPE_CHECKING:
+    from node.engine.constraint import Constraint
 
 NOTHING = np.zeros(0, dtype=np.int64)
 
@@ -27,13 +31,15 @@ class Finish(StrEnum):
 class Sequence:
     """Counters are `computed` and the length of `output`; everything else follows from them.
 
-    id        the request's id
-    prompt    int64 [P], at least one token
-    limit     most tokens to generate; 0 runs the prompt and samples nothing
-    stop_ids  sampling one of these ends the sequence
-    computed  tokens whose keys, values and state are in its pages and slot
-    output    sampled ids, a stop id included
-    pages     int64 [pages] in order of position; empty while it waits
+    id           the request's id
+    prompt       int64 [P], at least one token
+    limit        most tokens to generate; 0 runs the prompt and samples nothing
+    stop_ids     sampling one of these ends the sequence
+    constraint   says what it may sample, or None where it may anything
+    constrained  how much of the output the constraint has seen
+    computed     tokens whose keys, values and state are in its pages and slot
+    output       sampled ids, a stop id included
+    pages        int64 [pages] in order of position; empty while it waits
     """
 
     id: str
@@ -41,6 +47,8 @@ class Sequence:
     limit: int
     sampling: Sampling
     stop_ids: frozenset[int]
+    constraint: Constraint | None = None
+    constrained: int = 0
     computed: int = 0
     output: list[int] = field(default_factory=list)
     pages: NDArray[np.int64] = field(default_factory=lambda: NOTHING)

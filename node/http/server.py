@@ -77,5 +77,5 @@ class Server:
         return True
 
     def statistics(self) -> Statistics:
-        """Connections and requests, as counted at this moment."""
+        """Connections and requests at this moment. For the loop thread, as everything here."""
         return self._service.statistics()

@@ -27,8 +27,8 @@ class AttentionWeights:
 
 @dataclass(frozen=True, slots=True)
 class DeltaWeights:
-    """projection [C + Hv·Dv + 2·Hv, H]: the convolution's columns, z, b, a; taps [K, C], a_log and dt_bias [Hv]
-    and norm [Dv] in float32; out [H, Hv·Dv]."""
+    """projection [C + Hv·Dv + 2·Hv, H]: the convolution's columns, z, b, a; taps [K, C], a_log and dt_bias
+    [Hv] and norm [Dv] in float32; out [H, Hv·Dv]."""
 
     projection: Tensor
     taps: Tensor

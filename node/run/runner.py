@@ -7,8 +7,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from kernels.mask_logits import mask_logits
 from kernels.sample import sample
-from node.engine.plan import StepPlan
+from node.engine.plan import GetMasks, StepPlan, no_masks
 from node.model.cache import Cache
 from node.model.qwen import Qwen
 from node.run.batch import batch_of, tensor
@@ -25,12 +26,18 @@ class Runner:
         self.cache = Cache.allocate(model.config, pages, slots, model.dtype, self._device)
 
     @torch.inference_mode()
-    def run(self, plan: StepPlan) -> NDArray[np.int64]:
-        """One step: the sampled ids, int64 [S], in the order of plan.sample_rows."""
+    def run(self, plan: StepPlan, masks: GetMasks = no_masks) -> NDArray[np.int64]:
+        """One step: the sampled ids, int64 [S], in the order of plan.sample_rows.
+
+        `masks` is asked after the forward pass has been launched, so that they are built beside it.
+        """
         hidden = self.forward(plan)
         if not len(plan.sample_rows):
             return np.empty(0, np.int64)
         logits = self.model.logits(hidden[tensor(plan.last_tokens[plan.sample_rows], self._device)])
+        if (masked := masks()) is not None:
+            bits = torch.from_numpy(masked.bits.view(np.int32)).to(self._device)
+            mask_logits(logits, tensor(masked.rows, self._device), bits)
         return self.sample(plan, logits).cpu().numpy()
 
     @torch.inference_mode()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from node.engine.plan import PAGE, SCRATCH, StepPlan
+from node.engine.plan import PAGE, SCRATCH, GetMasks, StepPlan, no_masks
 
 VOCABULARY = 50
 MODULUS = 1_000_003
@@ -30,7 +30,7 @@ class MemoryRunner:
         self.state = np.full(slots + 1, POISON, dtype=np.int64)
         self.plans: list[StepPlan] = []
 
-    def run(self, plan: StepPlan) -> NDArray[np.int64]:
+    def run(self, plan: StepPlan, masks: GetMasks = no_masks) -> NDArray[np.int64]:
         self.plans.append(plan)
         sampled = []
         for row in range(plan.rows):

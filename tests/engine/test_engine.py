@@ -25,12 +25,12 @@ class SlowRunner(MemoryRunner):
     seconds = 0.0
     failures = 0
 
-    def run(self, plan):
+    def run(self, plan, masks):
         time.sleep(self.seconds)
         if self.failures:
             self.failures -= 1
             raise RuntimeError("asked for")
-        return super().run(plan)
+        return super().run(plan, masks)
 
 
 def make(name: str, prompt: list[int], limit: int) -> Sequence:

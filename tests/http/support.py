@@ -12,7 +12,7 @@ from typing import Any
 
 import uvloop
 
-from node.http import Fault, HttpLimits, Request, Response, Router, Server, StreamResponse
+from node.http import Fault, HttpLimits, Request, Response, Router, Server, Statistics, StreamResponse
 
 WAIT = 10.0  # seconds after which a test has failed; nothing here takes more than one
 
@@ -268,6 +268,12 @@ class Running:
     def release(self) -> None:
         self.loop.call_soon_threadsafe(self.site.release.set)
 
+    def statistics(self) -> Statistics:
+        async def read() -> Statistics:
+            return self.server.statistics()
+
+        return self.call(read())
+
     def peer(self, **options: int) -> Peer:
         return Peer(self.server.port, **options)
 
@@ -275,7 +281,7 @@ class Running:
         """Waits until the statistics hold these values."""
         deadline = time.monotonic() + WAIT
         while time.monotonic() < deadline:
-            now = self.server.statistics()
+            now = self.statistics()
             if all(getattr(now, name) == value for name, value in expected.items()):
                 return
             time.sleep(0.005)

@@ -20,6 +20,9 @@ def test_head_that_comes_byte_by_byte_is_taken_with_its_last_byte() -> None:
     inbox.append(HEAD[-1:])
     assert inbox.take_head(1000) == HEAD
     assert len(inbox) == 0
+    shorter = b"GET / HTTP/1.0\r\n\r\n"  # ends before where the search for the first one had got to
+    inbox.append(shorter)
+    assert inbox.take_head(1000) == shorter
 
 
 def test_heads_are_taken_one_by_one_and_the_rest_stays() -> None:

@@ -84,11 +84,11 @@ def test_leaving_in_the_middle_of_a_body_is_quiet(running: Running, leave: objec
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")  # "was never awaited"
 def test_peer_half_closed_before_its_turn_is_not_worked_for(running: Running, peer: Peer) -> None:
-    peer.send(get("/health") + get("/wait"))
+    peer.send(get("/health") * 400 + get("/wait"))  # its end is known long before the last one's turn
     peer.end()
-    assert peer.answer().body == b"ok"
+    assert [peer.answer().body for _ in range(400)] == [b"ok"] * 400
     running.settles(connections=0, disconnects=1)
-    assert set(running.site.events.queue) <= {"wait started", "wait cancelled"}
+    assert running.site.events.empty()
 
 
 def test_resets_at_any_moment_are_quiet(running: Running) -> None:

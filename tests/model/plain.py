@@ -1,4 +1,4 @@
-"""Qwen in float64 numpy, token by token with Python loops: nothing paged, chunked, merged or shared with the node."""
+"""Qwen in float64 numpy, token by token: nothing paged, chunked, merged or shared with the node."""
 
 from __future__ import annotations
 

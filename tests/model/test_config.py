@@ -13,7 +13,7 @@ import pytest
 from node.model.config import ConfigError, ModelConfig
 from tests.model import tiny
 
-SIZES = {  # QWEN.md 1.3: full layers, KV bytes a token in bfloat16, delta state bytes, parameters
+SIZES = {  # full layers, KV bytes a token in bfloat16, delta state bytes, parameters
     "Qwen3.5-0.8B": (6, 12 * 1024, 18_874_368, 752_393_024),
     "Qwen3.5-2B": (6, 12 * 1024, 18_874_368, 1_881_825_088),
     "Qwen3.5-4B": (8, 32 * 1024, 50_331_648, 4_205_751_296),
@@ -39,7 +39,7 @@ def test_published_configs_give_the_published_sizes(shared: Path, name: str) -> 
     assert config.tied is (name not in ("Qwen3.5-9B", "Qwen3.5-27B"))
 
 
-def test_nine_billion_takes_what_qwen_md_says(shared: Path) -> None:
+def test_nine_billion_takes_50_mb_of_state_and_1_mb_of_columns(shared: Path) -> None:
     config = ModelConfig.parse(json.loads((shared / "qwen/configs/Qwen3.5-9B.config.json").read_text()))
     assert config.slot_bytes(2) == 50_331_648 + 1_179_648
     assert config.full_layers == (3, 7, 11, 15, 19, 23, 27, 31)

@@ -1,4 +1,4 @@
-"""The forward pass against two others on tiny checkpoints that the suite makes: plain numpy, and transformers."""
+"""The forward pass against plain numpy and transformers, on tiny checkpoints that the suite makes."""
 
 from __future__ import annotations
 
@@ -87,5 +87,5 @@ def test_a_prompt_cut_at_any_token_gives_the_same_logits(model: Qwen, prompts: l
         drive.step([(sequence, cut)])
         drive.step([(sequence, len(ids) - cut)])
         np.testing.assert_allclose(
-            np.array(sequence.logits), np.array(whole.logits), rtol=0, atol=1e-4, err_msg=str(cut)
+            np.array(sequence.logits), np.array(whole.logits), rtol=0, atol=5e-4, err_msg=str(cut)
         )

@@ -76,7 +76,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
 
 
 def shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
-    """Names and shapes as published (and as QWEN.md lists them), a vision tensor and a draft head included."""
+    """Names and shapes as published, a vision tensor and a draft head included."""
     hybrid = config["model_type"] == "qwen3_5"
     text = config.get("text_config", config)
     heads, kv = text["num_attention_heads"], text["num_key_value_heads"]
@@ -125,7 +125,7 @@ def shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
 
 
 def tensors(config: dict[str, Any], seed: int = 0) -> dict[str, torch.Tensor]:
-    """Random weights under which activations neither vanish nor agree; bfloat16 but for what is published wider."""
+    """Random weights under which activations neither vanish nor agree; bfloat16 where published so."""
     draw = torch.Generator().manual_seed(seed)
     made = {}
     for name, shape in shapes(config).items():

@@ -1,0 +1,50 @@
+"""What sockets can not be made to do on time: moments between two steps of the loop."""
+
+import asyncio
+from unittest.mock import Mock
+
+from node.http import HttpLimits
+from node.http.connection import Connection
+from node.http.service import Service
+from tests.http.support import Site, post, render
+
+
+async def rounds(count: int) -> None:
+    """Lets the loop go round."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+def test_request_that_arrives_between_an_answer_and_the_end_of_its_task_waits_for_it() -> None:
+    async def scenario() -> list[bytes]:
+        service = Service(Site().router, render, HttpLimits())
+        transport = Mock(**{"is_closing.return_value": False})
+        connection = Connection(service, asyncio.get_running_loop())
+        connection.connection_made(transport)
+        connection.data_received(post("/echo", b"one"))
+        await asyncio.sleep(0)  # the task has run to its end, but the loop has not said so yet
+        assert transport.write.call_count == 1
+        connection.data_received(post("/echo", b"two"))
+        await rounds(10)
+        connection.connection_lost(None)
+        await service.empty.wait()
+        return [call.args[0].partition(b"\r\n\r\n")[2] for call in transport.write.call_args_list]
+
+    assert asyncio.run(asyncio.wait_for(scenario(), 5)) == [b"one", b"two"]
+
+
+def test_each_frame_of_a_stream_is_one_write() -> None:
+    async def scenario() -> list[bytes]:
+        service = Service(Site().router, render, HttpLimits())
+        transport = Mock(**{"is_closing.return_value": False})
+        connection = Connection(service, asyncio.get_running_loop())
+        connection.connection_made(transport)
+        connection.data_received(b"GET /three HTTP/1.1\r\nhost: x\r\n\r\n")
+        await rounds(20)
+        connection.connection_lost(None)
+        await service.empty.wait()
+        return [call.args[0] for call in transport.write.call_args_list]
+
+    head, *frames = asyncio.run(asyncio.wait_for(scenario(), 5))
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n") and head.endswith(b"\r\n\r\n")
+    assert frames == [b"9\r\ndata: %d\n\n\r\n" % n for n in (1, 2, 3)] + [b"0\r\n\r\n"]

@@ -1,0 +1,152 @@
+"""The gated delta rule: chunks against single tokens, launchers against a float64 formula."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given as arbitrary
+from hypothesis import settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from kernels.delta_decode import delta_decode
+from kernels.delta_prompt import delta_prompt
+from kernels.delta_rule import chunked, recurrent
+
+KEY_HEADS, VALUE_HEADS, KEY, VALUE, TAPS = 2, 4, 8, 6, 4
+COLUMNS = 2 * KEY_HEADS * KEY + VALUE_HEADS * VALUE
+SLOTS = 5
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+def arguments(tokens: int) -> dict[str, Tensor]:
+    draw = torch.Generator().manual_seed(tokens)
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=draw)
+
+    merged = normal(tokens, COLUMNS + 2 * VALUE_HEADS)  # slices of wider rows, as the model gives them
+    return {
+        "qkv": merged[:, :COLUMNS],
+        "a": merged[:, COLUMNS : COLUMNS + VALUE_HEADS],
+        "b": merged[:, COLUMNS + VALUE_HEADS :],
+        "taps": normal(TAPS, COLUMNS),
+        "a_log": normal(VALUE_HEADS),
+        "dt_bias": normal(VALUE_HEADS),
+        "states": normal(SLOTS, VALUE_HEADS, KEY, VALUE),
+        "conv_columns": normal(SLOTS, TAPS - 1, COLUMNS),
+    }
+
+
+def formula(given: dict[str, Tensor], slot: int, start: int, end: int) -> tuple[np.ndarray, ...]:
+    """(o, state, columns) of one row in float64."""
+    x = {name: value.double().numpy() for name, value in given.items()}
+    window = np.concatenate([x["conv_columns"][slot], x["qkv"][start:end]])
+    state, out = x["states"][slot].copy(), []
+    for t in range(end - start):
+        mixed = (window[t : t + TAPS] * x["taps"]).sum(0)
+        mixed = mixed * sigmoid(mixed)
+        q, k, v = np.split(mixed, [KEY_HEADS * KEY, 2 * KEY_HEADS * KEY])
+        q, k = (np.repeat(y.reshape(KEY_HEADS, KEY), VALUE_HEADS // KEY_HEADS, 0) for y in (q, k))
+        q, k = (y / np.sqrt((y**2).sum(-1, keepdims=True) + 1e-6) for y in (q, k))
+        step = np.log1p(np.exp(x["a"][start + t] + x["dt_bias"]))
+        state *= np.exp(-np.exp(x["a_log"]) * step)[:, None, None]
+        error = v.reshape(VALUE_HEADS, VALUE) - np.einsum("hkv,hk->hv", state, k)
+        state += np.einsum("hk,hv->hkv", k, sigmoid(x["b"][start + t])[:, None] * error)
+        out.append(np.einsum("hkv,hk->hv", state, q) / np.sqrt(KEY))
+    return np.array(out), state, window[-(TAPS - 1) :]
+
+
+def check_slots(given: dict[str, Tensor], before: dict[str, Tensor], expected: dict[int, tuple]) -> None:
+    for slot in range(SLOTS):
+        for name, place in (("states", 1), ("conv_columns", 2)):
+            if slot in expected:
+                np.testing.assert_allclose(given[name][slot], expected[slot][place], atol=1e-5)
+            else:
+                assert torch.equal(given[name][slot], before[name][slot]), (name, slot)
+
+
+def test_decode_equals_the_formula_and_leaves_other_slots() -> None:
+    given, slots = arguments(3), [4, 1, 2]
+    before = {name: value.clone() for name, value in given.items()}
+    out = delta_decode(**given, slots=torch.tensor(slots))
+    expected = {slot: formula(before, slot, row, row + 1) for row, slot in enumerate(slots)}
+    for row, slot in enumerate(slots):
+        np.testing.assert_allclose(out[row : row + 1], expected[slot][0], atol=1e-5)
+    check_slots(given, before, expected)
+
+
+def test_prompt_equals_the_formula_at_chunk_borders_and_leaves_other_slots() -> None:
+    lengths, slots = [2, 63, 64, 130], [3, 1, 4, 2]
+    starts = np.cumsum([0, *lengths])
+    given = arguments(int(starts[-1]))
+    before = {name: value.clone() for name, value in given.items()}
+    out = delta_prompt(**given, slots=torch.tensor(slots), row_starts=torch.tensor(starts))
+    expected = {s: formula(before, s, starts[r], starts[r + 1]) for r, s in enumerate(slots)}
+    for row, slot in enumerate(slots):
+        np.testing.assert_allclose(out[starts[row] : starts[row + 1]], expected[slot][0], atol=1e-5)
+    check_slots(given, before, expected)
+
+
+def rule_inputs(length: int, seed: int) -> tuple[Tensor, ...]:
+    draw = torch.Generator().manual_seed(seed)
+    q, k = torch.randn(2, length, KEY_HEADS, KEY, generator=draw)
+    k = k / k.norm(dim=-1, keepdim=True)
+    v = torch.randn(length, VALUE_HEADS, VALUE, generator=draw)
+    g = (
+        -torch.rand(length, VALUE_HEADS, generator=draw).mul(3).exp()
+    )  # down to e^-20: old state all but vanishes
+    return q, k, v, g, torch.rand(length, VALUE_HEADS, generator=draw)
+
+
+@pytest.mark.parametrize("length", [1, 63, 64, 65, 130])
+def test_chunks_equal_single_tokens_from_any_state(length: int) -> None:
+    inputs, s = rule_inputs(length, length), torch.randn(VALUE_HEADS, KEY, VALUE)
+    for ours, truth in zip(chunked(*inputs, s), recurrent(*inputs, s), strict=True):
+        np.testing.assert_allclose(ours, truth, atol=2e-5)
+
+
+@settings(max_examples=25, deadline=None)
+@arbitrary(st.integers(2, 140), st.data())
+def test_chunks_equal_single_tokens_at_every_split(length: int, data: st.DataObject) -> None:
+    cut = data.draw(st.integers(1, length - 1))
+    inputs, s = rule_inputs(length, 0), torch.zeros(VALUE_HEADS, KEY, VALUE)
+    truth, end = recurrent(*inputs, s)
+    first, s = chunked(*(x[:cut] for x in inputs), s)
+    second, s = chunked(*(x[cut:] for x in inputs), s)
+    np.testing.assert_allclose(torch.cat([first, second]), truth, atol=2e-5)
+    np.testing.assert_allclose(s, end, atol=2e-5)
+
+
+WRONG: dict[str, Any] = {
+    "qkv": torch.zeros(3, COLUMNS + 1),
+    "a": torch.zeros(3, VALUE_HEADS, dtype=torch.bfloat16),
+    "b": torch.zeros(2, VALUE_HEADS),
+    "taps": torch.zeros(TAPS, COLUMNS - 1),
+    "a_log": torch.zeros(VALUE_HEADS, dtype=torch.bfloat16),
+    "dt_bias": torch.zeros(1),
+    "states": torch.zeros(SLOTS, VALUE_HEADS, VALUE, KEY).transpose(2, 3),
+    "conv_columns": torch.zeros(SLOTS, COLUMNS, TAPS - 1),
+    "slots": torch.zeros(3, dtype=torch.int32),
+}
+
+
+@pytest.mark.parametrize("name", sorted(WRONG))
+def test_the_argument_that_does_not_fit_is_named(name: str) -> None:
+    given = {**arguments(3), "slots": torch.tensor([1, 2, 3]), name: WRONG[name]}
+    with pytest.raises(ValueError, match=rf"^{name}: "):
+        delta_decode(**given)
+    with pytest.raises(ValueError, match=rf"^{name}: "):
+        delta_prompt(**given, row_starts=torch.tensor([0, 1, 2, 3]))
+
+
+def test_prompt_names_row_starts() -> None:
+    given = {**arguments(3), "slots": torch.tensor([1])}
+    with pytest.raises(ValueError, match=r"^row_starts: "):
+        delta_prompt(**given, row_starts=torch.tensor([0, 1, 3]))
