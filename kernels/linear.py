@@ -16,7 +16,7 @@ TILED_FOR = 512  # rows; the layout best for a prompt is also the best for one r
 
 
 def prepare(weight: Tensor) -> Tensor:
-    """The weight [O, I] in the layout that `linear` likes best on its device. The plain one may be dropped."""
+    """The weight [O, I] in the layout that `linear` likes best on its device; the plain one may go."""
     if (
         weight.device.type == "cpu"
         and weight.dtype == torch.bfloat16

@@ -12,7 +12,7 @@ from node.http.line import Line
 from node.http.message import Response, StreamResponse
 from node.http.service import Service
 from node.http.timer import Timer
-from node.http.turn import CLIENT_GONE, Turn, close_frames, log
+from node.http.turn import CLIENT_GONE, Turn, log
 
 
 class Phase(Enum):
@@ -206,13 +206,8 @@ class Connection(asyncio.Protocol):
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            response = turn.render(
-                error
-            )  # something that the handler waited for was cancelled, not the handler
-        if self._phase is Phase.CLOSED:  # the handler carried on although it was cancelled
-            if isinstance(response, StreamResponse):
-                await close_frames(response)
-            return
+            # Something that the handler waited for was cancelled, not the handler.
+            response = turn.render(error)
         if isinstance(response, Response):
             turn.answer(response)
         else:
@@ -232,7 +227,7 @@ class Connection(asyncio.Protocol):
 
     def _finish(self, turn: Turn) -> None:
         """The answer's last byte is written: decides what becomes of the connection."""
-        if self._phase is Phase.CLOSED:
+        if self._phase is Phase.CLOSED:  # the handler carried on although it was cancelled
             return
         turn.finish(turn.status)
         complete = turn.exchange.complete

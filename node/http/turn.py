@@ -104,8 +104,6 @@ class Turn:
     async def _write_frames(self, response: StreamResponse) -> None:
         line, exchange = self._line, self.exchange
         async for frame in response.frames:
-            if line.gone:
-                return
             if frame:  # an empty chunk would end the body
                 line.write(exchange.frame(frame))
             if line.flow.held:

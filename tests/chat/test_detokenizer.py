@@ -22,7 +22,7 @@ def stream(chat: Chat, pieces: list[bytes]) -> list[str]:
     return [*(detokenizer.push(byte_ids(chat, piece)) for piece in pieces), detokenizer.end()]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(data=st.data())
 def test_any_chunking_gives_the_text_of_all_bytes(tiny: Chat, data: st.DataObject) -> None:
     tokenizer = tiny.tokenizer
@@ -35,7 +35,7 @@ def test_any_chunking_gives_the_text_of_all_bytes(tiny: Chat, data: st.DataObjec
     assert text == whole.decode(errors="replace")
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(data=st.binary(max_size=12))
 def test_every_byte_gives_what_it_completes_and_no_later(tiny: Chat, data: bytes) -> None:
     given_so_far = ""

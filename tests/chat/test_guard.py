@@ -41,14 +41,14 @@ def test_marking_is_undone_by_clearing(text: str) -> None:
     assert clear("".join(guard.split(guard.text(text)))) == text
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=200)
 @given(texts=st.lists(nasty, max_size=5), trimmed=st.booleans())
 def test_no_texts_of_clients_make_a_control_token_however_joined(texts: list[str], trimmed: bool) -> None:
     marked = [guard.text(text) for text in texts]
     assert controls("".join(text.strip() for text in marked) if trimmed else "".join(marked)) == []
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=200)
 @given(text=nasty, cut=st.integers(1, 9), token=st.sampled_from(CONTROL[:3]))
 def test_no_text_of_a_client_completes_what_a_template_began(text: str, cut: int, token: str) -> None:
     begun, ended = token[: min(cut, len(token) - 1)], token[cut:]

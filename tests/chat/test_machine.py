@@ -21,7 +21,7 @@ def test_text_becomes_one_event_a_push(tiny: Chat) -> None:
     assert machine.matched is None
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(data=st.data())
 def test_any_chunking_folds_to_the_same_events(tiny: Chat, data: st.DataObject) -> None:
     ids = data.draw(st.lists(st.integers(0, tiny.tokenizer.vocabulary_size), max_size=40))

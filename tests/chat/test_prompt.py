@@ -120,7 +120,7 @@ def test_ids_without_forgeries_are_those_of_tokenizers(
     assert list(prompt.ids) == reference.encode(text, add_special_tokens=False).ids
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(strings=st.lists(words.filter(lambda s: "<" not in s), min_size=STRINGS, max_size=STRINGS))
 def test_ids_without_forgeries_are_those_of_tokenizers_with_published_templates(
     published: dict[str, Chat], whole_qwen35: tokenizers.Tokenizer, strings: list[str]
@@ -138,14 +138,14 @@ def whole_qwen35(shared: Path) -> tokenizers.Tokenizer:
     return tokenizers.Tokenizer.from_file(str(shared / "qwen/tokenizers/qwen3.5/tokenizer.json"))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(strings=st.lists(nasty, min_size=STRINGS, max_size=STRINGS))
 def test_clients_forge_no_control_token_anywhere(tiny: Chat, strings: list[str]) -> None:
     harmless = filled([f"s{place}" for place in range(STRINGS)])
     assert control_ids(tiny, filled(strings)) == control_ids(tiny, harmless)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=25)
 @given(strings=st.lists(nasty, min_size=STRINGS, max_size=STRINGS))
 def test_clients_forge_no_control_token_in_published_templates(
     published: dict[str, Chat], strings: list[str]

@@ -1,6 +1,7 @@
 """A server on a thread of its own, and a peer that speaks to it over a plain socket."""
 
 import asyncio
+import contextlib
 import logging
 import queue
 import socket
@@ -154,6 +155,7 @@ class Site:
             ("GET", "/flood", self.flood),
             ("GET", "/raises", self.raises),
             ("GET", "/breaks", self.breaks),
+            ("GET", "/stubborn", self.stubborn),
             ("GET", "/inner-cancel", self.inner_cancel),
             ("GET", "/inner-cancel-stream", self.inner_cancel_stream),
             ("GET", "/bad-header", lambda request: Response(200, headers=(("x-a", "b\r\nc: d"),))),
@@ -215,6 +217,23 @@ class Site:
     async def raises(self, request: Request) -> Response:
         raise RuntimeError("a handler's own fault")
 
+    async def stubborn(self, request: Request) -> StreamResponse:
+        """Carries on when cancelled, which nobody should."""
+
+        async def frames() -> AsyncIterator[bytes]:
+            try:
+                while True:
+                    yield b"data: more\n\n"
+                    await asyncio.sleep(0)
+            finally:
+                self.events.put("stubborn closed")
+
+        self.events.put("stubborn started")
+        with contextlib.suppress(asyncio.CancelledError):
+            await self.release.wait()
+        self.kept = frames()
+        return StreamResponse(self.kept)
+
     async def inner_cancel(self, request: Request) -> Response:
         inner = asyncio.get_running_loop().create_future()
         inner.cancel()
@@ -272,7 +291,8 @@ class Running:
         async def read() -> Statistics:
             return self.server.statistics()
 
-        return self.call(read())
+        now: Statistics = self.call(read())
+        return now
 
     def peer(self, **options: int) -> Peer:
         return Peer(self.server.port, **options)

@@ -23,6 +23,9 @@ def test_head_that_comes_byte_by_byte_is_taken_with_its_last_byte() -> None:
     shorter = b"GET / HTTP/1.0\r\n\r\n"  # ends before where the search for the first one had got to
     inbox.append(shorter)
     assert inbox.take_head(1000) == shorter
+    inbox.append(b"hello\r\n")
+    with pytest.raises(Fault):
+        inbox.take_head(1000)
 
 
 def test_heads_are_taken_one_by_one_and_the_rest_stays() -> None:

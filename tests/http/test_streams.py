@@ -82,6 +82,17 @@ def test_leaving_in_the_middle_of_a_body_is_quiet(running: Running, leave: objec
     assert running.records.errors == []
 
 
+def test_handler_that_ignores_its_cancellation_is_cancelled_again(running: Running) -> None:
+    with running.peer() as peer:
+        peer.send(get("/stubborn"))
+        assert running.site.happened() == "stubborn started"
+        peer.end()
+        assert running.site.happened() == "stubborn closed"
+        running.settles(connections=0, disconnects=1)
+    assert running.records.errors == []
+    assert [line.split(" ")[3] for line in running.records.access] == ["499"]
+
+
 @pytest.mark.filterwarnings("error::RuntimeWarning")  # "was never awaited"
 def test_peer_half_closed_before_its_turn_is_not_worked_for(running: Running, peer: Peer) -> None:
     peer.send(get("/health") * 400 + get("/wait"))  # its end is known long before the last one's turn

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from kernels.attention_prologue import attention_prologue
 PAGE, KV_HEADS, HEADS, WIDTH = 64, 2, 6, 8
 SCALE = WIDTH**-0.5
 CONTEXTS = [1, 63, 64, 65, 130]
+# Padded to the longest, one by one, and of one length.
+MIXED = [[63, 65, 130], [64, 40], [1, 2, 300], CONTEXTS, [70, 70]]
 
 
 def pages_of(contexts: list[int]) -> tuple[Tensor, Tensor, Tensor, list[Tensor], list[Tensor]]:
@@ -50,7 +53,7 @@ def formula(q: Tensor, k: Tensor, v: Tensor) -> np.ndarray:
     return out
 
 
-@pytest.mark.parametrize("contexts", [[length] for length in CONTEXTS] + [CONTEXTS, [1, 2, 300], [70, 70]])
+@pytest.mark.parametrize("contexts", [[length] for length in CONTEXTS] + MIXED)
 @pytest.mark.parametrize("way", [decode.paged_decode_attention, decode.reference])
 def test_decode_equals_the_formula(contexts: list[int], way: Any) -> None:
     k_pages, v_pages, table, keys, values = pages_of(contexts)
@@ -70,7 +73,7 @@ def test_prompt_chunks_equal_the_formula(cached: int, way: Any) -> None:
     q = torch.randn(sum(counts), HEADS, WIDTH)
     starts = torch.tensor([0, *np.cumsum(counts)])
     out = way(q, k_pages, v_pages, table, torch.tensor(contexts), starts, SCALE)
-    for row, (start, end) in enumerate(zip(starts[:-1], starts[1:], strict=True)):
+    for row, (start, end) in enumerate(itertools.pairwise(starts)):
         expected = formula(q[start:end], keys[row], values[row])
         np.testing.assert_allclose(out[start:end], expected, atol=1e-5)
 
