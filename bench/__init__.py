@@ -1,0 +1,1 @@
+"""Measurements: rows in a registry, each printed as achieved / limit."""
