@@ -50,7 +50,10 @@ def gathered(
     used = page_table[:, : -(-longest // page)]
     mask = None
     if min(lengths) == longest:
-        k, v = (one[used].flatten(1, 2)[:, :longest].transpose(1, 2) for one in (k_pages, v_pages))
+        k, v = (
+            one.index_select(0, used.flatten()).view(rows, -1, kv_heads, width)[:, :longest].transpose(1, 2)
+            for one in (k_pages, v_pages)
+        )
     else:
         places = (used[..., None] * page + torch.arange(page, device=q.device)).flatten(1)[:, :longest]
         mask = torch.arange(longest, device=q.device) < context_lengths[:, None]

@@ -54,7 +54,7 @@ def folded(
         count = end - start
         used = page_table[row, : -(-length // page)]
         k, v = (
-            pages[used].view(-1, kv_heads, width)[:length].transpose(0, 1)[None]
+            pages.index_select(0, used).view(-1, kv_heads, width)[:length].transpose(0, 1)[None]
             for pages in (k_pages, v_pages)
         )
         grouped = q[start:end].view(count, kv_heads, -1, width).permute(2, 1, 0, 3)

@@ -109,7 +109,7 @@ def rule_inputs(length: int, seed: int) -> tuple[Tensor, ...]:
 def test_chunks_equal_single_tokens_from_any_state(length: int) -> None:
     inputs, s = rule_inputs(length, length), torch.randn(VALUE_HEADS, KEY, VALUE)
     for ours, truth in zip(chunked(*inputs, s), recurrent(*inputs, s), strict=True):
-        np.testing.assert_allclose(ours, truth, atol=2e-5)
+        np.testing.assert_allclose(ours, truth, atol=1e-4)
 
 
 @settings(max_examples=25, deadline=None)
@@ -120,8 +120,8 @@ def test_chunks_equal_single_tokens_at_every_split(length: int, data: st.DataObj
     truth, end = recurrent(*inputs, s)
     first, s = chunked(*(x[:cut] for x in inputs), s)
     second, s = chunked(*(x[cut:] for x in inputs), s)
-    np.testing.assert_allclose(torch.cat([first, second]), truth, atol=2e-5)
-    np.testing.assert_allclose(s, end, atol=2e-5)
+    np.testing.assert_allclose(torch.cat([first, second]), truth, atol=1e-4)
+    np.testing.assert_allclose(s, end, atol=1e-4)
 
 
 WRONG: dict[str, Any] = {
