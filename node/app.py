@@ -137,6 +137,7 @@ class Node:
         model = load_model(self._settings.model, getattr(torch, self._settings.dtype), device)
         runner = Runner(model, plan.pages + 1, plan.slots + 1, device)
         warm_up(runner)
+        self._chat.warm_constraints(self._config.vocab_size)
         budget = BUDGETS[device].with_sequences(plan.sequences)
         scheduler = Scheduler(plan.pages, plan.slots, self._context, budget, bool(plan.slot_bytes))
         log.info("loaded and warm in %.1f s", time.monotonic() - started)
@@ -147,6 +148,7 @@ class Node:
             name=self._settings.name,
             context=self._context,
             created=int((self._settings.model / "config.json").stat().st_mtime),
+            width=self._config.vocab_size,
             stop_ids=stop_ids(self._settings.model),
             patience=self._settings.patience,
             chat=self._chat,

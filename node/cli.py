@@ -52,6 +52,20 @@ def _parser() -> argparse.ArgumentParser:
     add_flags(render, "model")
     render.set_defaults(run=_render)
 
+    replay = commands.add_parser(
+        "replay", help="print what the node would send if the model had written a text; loads no weights"
+    )
+    replay.add_argument("request", type=Path, metavar="REQUEST.json")
+    replay.add_argument(
+        "output", type=Path, metavar="OUTPUT.txt", help="what the model wrote, control tokens too"
+    )
+    replay.add_argument("--dialect", choices=("anthropic",), default="anthropic")
+    replay.add_argument("--step", default="1", metavar="N|random:SEED", help="ids a step [1]")
+    replay.add_argument("--stream", action=argparse.BooleanOptionalAction, help="[as the request says]")
+    replay.add_argument("--cut", action="store_true", help="the output was cut by its limit")
+    add_flags(replay, "model")
+    replay.set_defaults(run=_replay)
+
     plan = commands.add_parser("plan", help="print how memory would be divided; reads config.json alone")
     add_flags(plan, "model", "device", "dtype", "context", "device_memory")
     plan.set_defaults(run=_plan)
@@ -93,6 +107,29 @@ def _render(flags: argparse.Namespace) -> None:
         sys.stdout.buffer.write(prompt.text.encode())  # not one byte more than the model would read
 
 
+def _replay(flags: argparse.Namespace) -> None:
+    import asyncio
+
+    from node.api.errors import ApiError
+    from node.api.replay import replay, steps
+    from node.chat.chat import Chat
+    from node.chat.checkpoint import CheckpointError
+    from node.chat.template import TemplateError
+
+    try:
+        chat = Chat.read(read_settings(flags).model)
+        output = flags.output.read_text(encoding="utf-8")
+        body = _read_json(flags.request)
+        sent = asyncio.run(replay(chat, body, output, steps(flags.step), flags.stream, flags.cut))
+    except ApiError as error:
+        raise Refusal(f"{flags.request}: {error.param or error.code}: {error.message}") from None
+    except OSError as error:
+        raise Refusal(f"{flags.output}: {error.strerror}") from None
+    except (CheckpointError, TemplateError, ValueError) as error:
+        raise Refusal(str(error)) from None
+    sys.stdout.buffer.write(sent)
+
+
 def _conversation(body: dict[str, Any], dialect: str) -> Any:
     if dialect == "openai":
         from node.api.chat_request import read_conversation
@@ -100,8 +137,7 @@ def _conversation(body: dict[str, Any], dialect: str) -> Any:
         return read_conversation(body)
     from node.api.messages_request import parse
 
-    request, _ = parse(body, counting=True)
-    return request.conversation
+    return parse(body, counting=True).wish().conversation
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from node.api.routes import build_routes
 from node.api.served import Served
 from node.chat.chat import Chat
 from node.engine.engine import Engine
-from node.engine.plan import GetMasks, StepPlan
+from node.engine.plan import GetMasks, Masks, StepPlan
 from node.engine.scheduler import Budget, Scheduler
 from node.http.limits import HttpLimits
 from node.http.server import Server
@@ -35,6 +35,8 @@ CREATED = 1_790_000_000
 @dataclass
 class ScriptedRunner:
     """Each sequence that starts plays the next script, then the stop id. The last script repeats.
+
+    What a script says must be allowed by the masks of its sequence, or the step fails.
 
     seconds   of each step
     gate      steps wait while it is cleared
@@ -76,7 +78,16 @@ class ScriptedRunner:
                 script = self.scripts[min(number, len(self.scripts) - 1)]
                 sampled.append(script[played] if played < len(script) else self.stop_id)
                 self._playing[page] = (number, played + 1)
+        self._follow(masks(), sampled)
         return np.array(sampled, dtype=np.int64)
+
+    def _follow(self, masks: Masks | None, sampled: list[int]) -> None:
+        """Where a mask allows one id alone, it is taken; what the script says must be allowed elsewhere."""
+        for row, bits in zip(masks.rows.tolist(), masks.bits, strict=True) if masks else ():
+            allowed = np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
+            if len(allowed) == 1:
+                sampled[row] = int(allowed[0])
+            assert sampled[row] in allowed, f"{sampled[row]} is forbidden"
 
 
 @dataclass(frozen=True)
@@ -119,7 +130,7 @@ def running_node(
     """A node whose sequences write `texts`, in the order in which they start."""
     chat = Chat.read(DEMO)
     end = chat.tokenizer.control["<|im_end|>"]
-    runner = ScriptedRunner([chat.tokenizer.encode(text) for text in texts or ("",)], end, seconds)
+    runner = ScriptedRunner([chat.written(text) for text in texts or ("",)], end, seconds)
     scheduler = Scheduler(pages, 16, context, Budget(16, 512, 128), recurrent=True)
     engine = Engine(scheduler, runner, queue)
     started: list[Server] = []
@@ -131,6 +142,7 @@ def running_node(
                 name=MODEL,
                 context=context,
                 created=CREATED,
+                width=chat.tokenizer.vocabulary_size + 3,
                 stop_ids=frozenset({end}),
                 patience=patience,
                 chat=chat,

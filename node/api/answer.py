@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from enum import Enum, auto
+from typing import Protocol
 
 from node.api.errors import ApiError
 from node.chat.events import Event
 from node.chat.machine import OutputMachine
-from node.engine.generation import Generation
+from node.engine.generation import Burst
 from node.engine.sequence import Finish
+
+
+class Bursts(Protocol):
+    """Where the ids come from: a Generation, or ids that someone has kept."""
+
+    async def next(self, patience: float) -> Burst | None: ...
+
+    def cancel(self) -> None: ...
 
 
 class Ending(Enum):
     """Why an answer ended, in no dialect's words."""
 
     TURN = auto()  # the model ended its turn
+    CALLS = auto()  # it ended its turn with a complete call or more
     STOP_SEQUENCE = auto()  # a stop sequence of the request came
     LIMIT = auto()  # as many tokens as the request asked for
     ROOM = auto()  # the context is full
@@ -27,10 +37,8 @@ class Answer:
     clamped        the limit is the room left in the context and not what the request asked for
     """
 
-    def __init__(
-        self, generation: Generation, machine: OutputMachine, prompt_tokens: int, clamped: bool
-    ) -> None:
-        self._generation = generation
+    def __init__(self, bursts: Bursts, machine: OutputMachine, prompt_tokens: int, clamped: bool) -> None:
+        self._bursts = bursts
         self._machine = machine
         self._clamped = clamped
         self.prompt_tokens = prompt_tokens
@@ -42,6 +50,15 @@ class Answer:
         return self._machine.consumed
 
     @property
+    def thinking_tokens(self) -> int:
+        return self._machine.thinking_tokens
+
+    @property
+    def calls(self) -> int:
+        """Complete ones."""
+        return self._machine.calls
+
+    @property
     def stop_sequence(self) -> str | None:
         return self._machine.matched
 
@@ -50,27 +67,26 @@ class Answer:
 
         `ending` is set with the last ones. Raises ApiError when the engine failed.
         """
-        burst = await self._generation.next(patience)
+        burst = await self._bursts.next(patience)
         if burst is None:
             return None
         if burst.finish is Finish.ERROR:
             raise ApiError("engine_error")
         events = self._machine.push(burst.ids)
-        if self._machine.matched is not None:
-            self.ending = Ending.STOP_SEQUENCE
-            self.close()
-        elif burst.finish is not None:
-            events += self._machine.end()
+        if not self._machine.done and burst.finish is not None:
+            events += self._machine.end(cut=burst.finish is Finish.LENGTH)
+        if self._machine.done or burst.finish is not None:
             self.ending = self._ending(burst.finish)
+            self.close()
         return events
 
     def close(self) -> None:
         """Give up what is still running. Harmless after the end."""
-        self._generation.cancel()
+        self._bursts.cancel()
 
-    def _ending(self, finish: Finish) -> Ending:
+    def _ending(self, finish: Finish | None) -> Ending:
         if self._machine.matched is not None:
             return Ending.STOP_SEQUENCE
-        if finish is Finish.LENGTH:
+        if finish is Finish.LENGTH and not self._machine.done:
             return Ending.ROOM if self._clamped else Ending.LIMIT
-        return Ending.TURN
+        return Ending.CALLS if self._machine.calls else Ending.TURN

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import msgspec
@@ -12,8 +11,6 @@ from node.api.errors import ApiError
 from node.engine.engine import Overloaded
 from node.http.fault import Fault
 from node.http.message import Request, Response
-
-log = logging.getLogger("node.api")
 
 FAULTS = {
     "malformed": "invalid_request",
@@ -43,17 +40,19 @@ def _not_found(path: str) -> str:
 
 
 def anthropic_error(error: BaseException, request_id: str | None) -> Response:
-    told = as_api_error(error, request_id)
+    told = as_api_error(error)
     b3os = {"code": told.code} | ({"param": told.param} if told.param else {})
-    body: dict[str, Any] = {"b3os": b3os, "error": {"message": told.message, "type": told.row.type}}
+    details = {} if told.details is None else {"details": told.details}
+    error_body = {**details, "message": told.message, "type": told.row.type}
+    body: dict[str, Any] = {"b3os": b3os, "error": error_body}
     if request_id is not None:
         body["request_id"] = request_id
     body["type"] = "error"
     return Response(told.row.status, msgspec.json.encode(body), told.headers)
 
 
-def as_api_error(error: BaseException, request_id: str | None) -> ApiError:
-    """The row of the table for `error`. What is not theirs is ours: logged whole, told without internals."""
+def as_api_error(error: BaseException) -> ApiError:
+    """The row of the table for `error`. What is not theirs is ours, and told without internals."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, Fault):
@@ -64,5 +63,4 @@ def as_api_error(error: BaseException, request_id: str | None) -> ApiError:
         return ApiError("invalid_api_key", headers=(("www-authenticate", "Bearer"),))
     if isinstance(error, Overloaded):
         return ApiError("overloaded")
-    log.error("%s failed", request_id, exc_info=error)
     return ApiError("internal")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class ErrorRow(NamedTuple):
@@ -45,7 +45,11 @@ ERRORS: dict[str, ErrorRow] = {
 
 
 class ApiError(Exception):
-    """A row of ERRORS, told to the peer. `param` is the path of the field at fault: `messages.2.content.0`."""
+    """A row of ERRORS, told to the peer.
+
+    param    path of the field at fault: `messages.2.content.0`
+    details  of Anthropic's shape, for the few refusals after which SDKs go on by themselves
+    """
 
     def __init__(
         self,
@@ -53,6 +57,7 @@ class ApiError(Exception):
         message: str | None = None,
         *,
         param: str | None = None,
+        details: dict[str, Any] | None = None,
         headers: tuple[tuple[str, str], ...] = (),
     ) -> None:
         row = ERRORS[code]
@@ -60,6 +65,7 @@ class ApiError(Exception):
         self.row = row
         self.message = message or row.message
         self.param = param
+        self.details = details
         retry = (("retry-after", str(row.retry)),) if row.retry is not None else ()
         self.headers = (*headers, *retry)
         super().__init__(f"{code}: {self.message}")
@@ -70,8 +76,7 @@ def invalid(param: str | None, message: str) -> ApiError:
     return ApiError("invalid_request", message, param=param)
 
 
-def unsupported(param: str, message: str | None = None) -> ApiError:
+def unsupported(param: str, message: str | None = None, details: dict[str, Any] | None = None) -> ApiError:
     """400 for a field that this node does not take, in the wording that clients look for."""
-    return ApiError(
-        "unsupported_parameter", message or f"{param}: Extra inputs are not permitted", param=param
-    )
+    message = message or f"{param}: Extra inputs are not permitted"
+    return ApiError("unsupported_parameter", message, param=param, details=details)

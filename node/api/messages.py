@@ -7,7 +7,8 @@ import time
 import msgspec
 
 from node.api.body import read_object
-from node.api.messages_reply import MessageReply
+from node.api.content import ContentWriter
+from node.api.messages_reply import MessageFrames, MessageReply
 from node.api.messages_request import MessagesRequest, parse
 from node.api.served import Served
 from node.http.message import Request, Response, StreamResponse
@@ -20,16 +21,12 @@ class Messages:
         self._served = served
 
     async def create(self, request: Request) -> Response | StreamResponse:
-        asked, ignored = await self._read(request, counting=False)
-        prompt = await self._served.prompt(asked.conversation)
-        assert asked.max_tokens is not None
-        answer = self._served.answer(
-            request.id, prompt, asked.max_tokens, asked.sampling, asked.stop_sequences
-        )
+        asked = await self._read(request, counting=False)
+        answer = await self._served.answer(request.id, asked.wish())
         try:
-            reply = MessageReply(answer, asked.model, request.id)
-            if not asked.stream:
-                return Response(200, await reply.whole(), ignored)
+            reply = MessageReply(answer, asked.model, request.id, ContentWriter(asked.thinking.shown))
+            if not asked.scalars.stream:
+                return Response(200, await reply.whole(), _ignored(asked))
             # Until the first token exists a failure is a plain HTTP error, and ttft can be told in the head.
             first = await answer.next(self._served.patience)
         except BaseException:
@@ -37,19 +34,23 @@ class Messages:
             raise
         waited = (time.monotonic() - request.arrived) * 1000
         timing = (("ttft", waited),) if first is not None else ()
-        return StreamResponse(reply.stream(first), headers=ignored, timing=timing)
+        return StreamResponse(MessageFrames(reply, first), headers=_ignored(asked), timing=timing)
 
     async def count_tokens(self, request: Request) -> Response:
-        asked, ignored = await self._read(request, counting=True)
-        prompt = await self._served.prompt(asked.conversation)
-        return Response(200, msgspec.json.encode({"input_tokens": len(prompt.ids)}), ignored)
+        asked = await self._read(request, counting=True)
+        wish = asked.wish()
+        prompt = await self._served.prompt(wish)
+        await self._served.constraint(wish, prompt)  # counting refuses what creating would refuse
+        return Response(200, msgspec.json.encode({"input_tokens": len(prompt.ids)}), _ignored(asked))
 
-    async def _read(
-        self, request: Request, *, counting: bool
-    ) -> tuple[MessagesRequest, tuple[tuple[str, str], ...]]:
-        """The typed request, and the header that names its ignored fields."""
+    async def _read(self, request: Request, *, counting: bool) -> MessagesRequest:
         self._served.authenticate(request)
         body = read_object(await request.body(), request.headers.get("content-type"))
-        asked, ignored = parse(body, counting=counting)
+        asked = parse(body, counting=counting)
         self._served.require(asked.model)
-        return asked, (("b3os-ignored", ", ".join(ignored)),) if ignored else ()
+        return asked
+
+
+def _ignored(asked: MessagesRequest) -> tuple[tuple[str, str], ...]:
+    """The header that names the fields that were accepted and ignored."""
+    return (("b3os-ignored", ", ".join(asked.ignored)),) if asked.ignored else ()

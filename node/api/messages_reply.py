@@ -10,12 +10,15 @@ from typing import Any
 import msgspec
 
 from node.api.answer import Answer, Ending
+from node.api.content import ContentEvent, ContentWriter, fold
 from node.api.envelope import anthropic_error
+from node.api.errors import ApiError
 from node.chat.events import Event
 
 PING_SECONDS = 10.0  # clients call 20 s of silence a stall
 STOP_REASONS = {
     Ending.TURN: "end_turn",
+    Ending.CALLS: "tool_use",
     Ending.STOP_SEQUENCE: "stop_sequence",
     Ending.LIMIT: "max_tokens",
     Ending.ROOM: "model_context_window_exceeded",
@@ -27,34 +30,36 @@ log = logging.getLogger("node.api")
 class MessageReply:
     """One message on its way out, in the words of Anthropic's API."""
 
-    def __init__(self, answer: Answer, model: str, request_id: str) -> None:
-        self._answer = answer
+    def __init__(self, answer: Answer, model: str, request_id: str, writer: ContentWriter) -> None:
+        self.answer = answer
+        self.request_id = request_id
         self._model = model
-        self._request_id = request_id
+        self._writer = writer
 
     async def whole(self) -> bytes:
         """The body of the answer that is not streamed."""
-        texts: list[str] = []
-        while self._answer.ending is None:
-            texts += [event.text for event in await self._answer.next(patience=3600.0) or []]
-        text = "".join(texts)
-        content = [{"type": "text", "text": text, "citations": None}] if text else []
+        events: list[ContentEvent] = []
+        while self.answer.ending is None:
+            events += self.content_events(await self.answer.next(patience=3600.0) or [])
+        content = fold(events, self.answer.calls)
         return msgspec.json.encode(self._message(content, self._stop(), self._usage()))
 
-    def stream(self, first: list[Event] | None) -> MessageFrames:
-        """Server-sent events; `first` are the events that the head of the response waited for."""
-        return MessageFrames(self, self._answer, first, self._request_id)
+    def content_events(self, events: list[Event]) -> list[ContentEvent]:
+        """What `events` do to the content, and, with the last of them, its end."""
+        written = [done for event in events for done in self._writer.write(event)]
+        return written + (self._writer.end() if self.answer.ending is not None else [])
 
-    def start_event(self) -> bytes:
+    def start_frame(self) -> bytes:
         stop = {"stop_reason": None, "stop_sequence": None}
-        return frame("message_start", message=self._message([], stop, self._usage()))
+        return frame({"type": "message_start", "message": self._message([], stop, self._usage())})
 
-    def end_events(self) -> bytes:
-        return frame("message_delta", delta=self._stop(), usage=self._usage()) + frame("message_stop")
+    def end_frames(self) -> bytes:
+        end = {"type": "message_delta", "delta": self._stop(), "usage": self._usage()}
+        return frame(end) + frame({"type": "message_stop"})
 
     def _message(self, content: list[Any], stop: dict[str, Any], usage: dict[str, Any]) -> dict[str, Any]:
         return {
-            "id": "msg_" + self._request_id.removeprefix("req_"),
+            "id": "msg_" + self.request_id.removeprefix("req_"),
             "type": "message",
             "role": "assistant",
             "model": self._model,
@@ -64,17 +69,18 @@ class MessageReply:
         }
 
     def _stop(self) -> dict[str, Any]:
-        assert self._answer.ending is not None
-        reason = STOP_REASONS[self._answer.ending]
-        return {"stop_reason": reason, "stop_sequence": self._answer.stop_sequence}
+        assert self.answer.ending is not None
+        reason = STOP_REASONS[self.answer.ending]
+        return {"stop_reason": reason, "stop_sequence": self.answer.stop_sequence}
 
     def _usage(self) -> dict[str, Any]:
         """So far. The three input counts partition the prompt."""
         return {
-            "input_tokens": self._answer.prompt_tokens,
+            "input_tokens": self.answer.prompt_tokens,
             "cache_creation_input_tokens": 0,
             "cache_read_input_tokens": 0,
-            "output_tokens": self._answer.output_tokens,
+            "output_tokens": self.answer.output_tokens,
+            "output_tokens_details": {"thinking_tokens": self.answer.thinking_tokens},
         }
 
 
@@ -85,15 +91,11 @@ class MessageFrames(AsyncIterator[bytes]):
     sequence would live on.
     """
 
-    def __init__(
-        self, reply: MessageReply, answer: Answer, first: list[Event] | None, request_id: str
-    ) -> None:
+    def __init__(self, reply: MessageReply, first: list[Event] | None) -> None:
+        """`first` are the events that the head of the response waited for, None if it did not wait longer."""
         self._reply = reply
-        self._answer = answer
         self._first = first
-        self._request_id = request_id
         self._started = False
-        self._open = False
         self._ended = False
 
     async def __anext__(self) -> bytes:
@@ -101,42 +103,35 @@ class MessageFrames(AsyncIterator[bytes]):
             raise StopAsyncIteration
         if not self._started:
             self._started = True
-            return self._reply.start_event() + self._render(self._first or [])
+            return self._reply.start_frame() + self._render(self._first or [])
         try:
             while True:
-                events = await self._answer.next(PING_SECONDS)
+                events = await self._reply.answer.next(PING_SECONDS)
                 if events is None:
-                    return frame("ping")
+                    return frame({"type": "ping"})
                 if piece := self._render(events):
                     return piece
         except asyncio.CancelledError:
             raise
         except Exception as error:
+            if not isinstance(error, ApiError):
+                log.exception("%s failed while it streamed", self._reply.request_id)
             self._ended = True
-            return b"event: error\ndata: " + anthropic_error(error, self._request_id).body + b"\n\n"
+            return b"event: error\ndata: " + anthropic_error(error, self._reply.request_id).body + b"\n\n"
 
     async def aclose(self) -> None:
         self._ended = True
-        self._answer.close()
+        self._reply.answer.close()
 
     def _render(self, events: list[Event]) -> bytes:
-        """Frames of `events`, with what opens before them and closes after the last."""
-        text = "".join(event.text for event in events)
-        frames = b""
-        if text and not self._open:
-            self._open = True
-            start = {"type": "text", "text": "", "citations": None}
-            frames += frame("content_block_start", index=0, content_block=start)
-        if text:
-            frames += frame("content_block_delta", index=0, delta={"type": "text_delta", "text": text})
-        if self._answer.ending is not None:
+        frames = b"".join(map(frame, self._reply.content_events(events)))
+        if self._reply.answer.ending is not None:
             self._ended = True
-            frames += frame("content_block_stop", index=0) if self._open else b""
-            frames += self._reply.end_events()
+            frames += self._reply.end_frames()
         return frames
 
 
-def frame(name: str, **fields: Any) -> bytes:
+def frame(event: dict[str, Any]) -> bytes:
     """One server-sent event; the JSON is a single line."""
-    data = msgspec.json.encode({"type": name, **fields})
-    return b"event: " + name.encode() + b"\ndata: " + data + b"\n\n"
+    name: str = event["type"]
+    return b"event: " + name.encode() + b"\ndata: " + msgspec.json.encode(event) + b"\n\n"

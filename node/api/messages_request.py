@@ -1,57 +1,59 @@
-"""A Messages request: JSON in, a conversation and its sampling out."""
+"""A Messages request: JSON in; a conversation, its sampling and its guarantees out."""
 
 from __future__ import annotations
 
 import re
 import secrets
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
 
-from node.api.errors import ApiError, invalid, unsupported
-from node.api.fields import sift
+from node.api.convert import convert, demand
+from node.api.errors import invalid
+from node.api.fields import Sieve
+from node.api.history import Message, read_messages, turns_of
+from node.api.parts import join, read_content
+from node.api.tools import Tool, ToolChoice, read_choice, read_tools
+from node.api.wish import Wish
 from node.chat.conversation import Conversation, Turn
+from node.chat.guarantee import Callable, Calls, Guarantee
 from node.engine.sampling import Sampling
 
 MOST_STOP_SEQUENCES = 16
 LONGEST_STOP_SEQUENCE = 256  # characters
 LARGEST_SEED = 2**64 - 1
-# Clients look for these words and fold the message into the next user turn instead.
-NO_SYSTEM_ROLE = (
-    "role 'system' is not supported inside messages; put instructions in the top-level system parameter"
-)
+CALLS = {"auto": Calls.FREE, "any": Calls.FORCED, "tool": Calls.FORCED, "none": Calls.FORBIDDEN}
+LEAST_BUDGET = 1024  # thinking tokens
 BILLING_LINE = re.compile(
     r"x-anthropic-billing-header:[^\n]*"
 )  # per-request metering: would spoil every prefix
 
 
-class Text(msgspec.Struct, tag_field="type", tag="text", forbid_unknown_fields=True):
-    text: str
-    cache_control: Any = None
-    citations: Any = None
-
-
-def join(content: str | list[Text]) -> str:
-    """Parts become one text, a newline between them: plain concatenation would glue words."""
-    return content if isinstance(content, str) else "\n".join(part.text for part in content if part.text)
-
-
-class Message(msgspec.Struct, forbid_unknown_fields=True):
-    role: Literal["user", "assistant"]
-    content: str | list[Text]
+class Thinking(msgspec.Struct):
+    type: Literal["enabled", "adaptive", "disabled"] = "disabled"
+    budget_tokens: int | None = None
+    display: str = "summarized"
 
     @property
-    def text(self) -> str:
-        return join(self.content)
+    def on(self) -> bool:
+        return self.type != "disabled"
+
+    @property
+    def shown(self) -> bool:
+        return self.display != "omitted"
 
 
-class MessagesRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """The supported fields, typed. `max_tokens` may be missing where tokens are only counted."""
+class OutputFormat(msgspec.Struct):
+    type: Literal["json_schema"]
+    schema: dict[str, Any]
+
+
+class Scalars(msgspec.Struct):
+    """The fields that hold one value each."""
 
     model: str
-    messages: list[Message]
     max_tokens: int | None = None
-    system: str | list[Text] = ""
     stream: bool = False
     stop_sequences: list[str] = []
     temperature: float = 1.0
@@ -59,127 +61,167 @@ class MessagesRequest(msgspec.Struct, forbid_unknown_fields=True):
     top_k: int = 0
     seed: int | None = None
 
-    @property
-    def sampling(self) -> Sampling:
-        seed = secrets.randbits(64) if self.seed is None else self.seed
-        return Sampling(self.temperature, self.top_p, self.top_k, seed)
+
+@dataclass(frozen=True, slots=True)
+class MessagesRequest:
+    """Typed and checked, as far as one message at a time can be."""
+
+    scalars: Scalars
+    messages: list[Message]
+    system: str
+    tools: list[Tool]
+    choice: ToolChoice
+    thinking: Thinking
+    output: OutputFormat | None
+    output_path: str
+    ignored: list[str]
 
     @property
-    def conversation(self) -> Conversation:
-        system = self._system
-        first = [Turn("system", system)] if system else []
-        return Conversation(turns=(*first, *self._turns), thinking=False)
+    def model(self) -> str:
+        return self.scalars.model
 
-    @property
-    def _system(self) -> str:
-        if isinstance(self.system, list) and self.system and BILLING_LINE.fullmatch(self.system[0].text):
-            return join(self.system[1:])
-        return join(self.system)
+    def wish(self) -> Wish:
+        """Raises ApiError where calls and results do not pair, or the last message can not be continued."""
+        asked = self.scalars
+        seed = secrets.randbits(64) if asked.seed is None else asked.seed
+        return Wish(
+            conversation=self._conversation(),
+            sampling=Sampling(asked.temperature, asked.top_p, asked.top_k, seed),
+            max_tokens=asked.max_tokens or 0,
+            stops=tuple(asked.stop_sequences),
+            guarantee=self._guarantee(),
+        )
 
-    @property
-    def _turns(self) -> list[Turn]:
-        """Neighbours of one role are one turn."""
-        turns: list[Turn] = []
-        for message in self.messages:
-            text = message.text
-            if turns and turns[-1].role == message.role:
-                text = f"{turns.pop().text}\n{text}"
-            turns.append(Turn(message.role, text))
-        return turns
+    def _guarantee(self) -> Guarantee:
+        choice = self.choice
+        tools = tuple(
+            Callable(tool.name, tool.input_schema, tool.strict, f"tools.{number}.input_schema")
+            for number, tool in enumerate(self.tools)
+            if choice.type != "tool" or tool.name == choice.name
+        )
+        return Guarantee(
+            calls=CALLS[choice.type],
+            tools=tools,
+            parallel=not choice.disable_parallel_tool_use,
+            output=None if self.output is None else self.output.schema,
+            output_path=self.output_path,
+            budget=self.thinking.budget_tokens,
+        )
+
+    def _conversation(self) -> Conversation:
+        messages, prefill = self.messages, ""
+        if messages[-1].role == "assistant":
+            prefill = self._prefill(messages[-1])
+            messages = messages[:-1]
+        first = [Turn("system", self.system)] if self.system else []
+        return Conversation(
+            turns=(*first, *turns_of(messages)),
+            tools=tuple(tool.spec for tool in self.tools),
+            thinking=self.thinking.on,
+            prefill=prefill,
+        )
+
+    def _prefill(self, message: Message) -> str:
+        """The beginning of the answer, which the model goes on with."""
+        if message.calls:
+            raise invalid(
+                message.path,
+                f"{message.path}: `tool_use` ids were found without `tool_result` blocks immediately after: "
+                f"{', '.join(call.id for _, call in message.calls)}.",
+            )
+        if self.thinking.on:
+            raise invalid(
+                "messages", "messages: an assistant message can not be continued while thinking is on"
+            )
+        if message.text != message.text.rstrip():
+            raise invalid(
+                message.path, f"{message.path}: final assistant content cannot end with trailing whitespace"
+            )
+        return message.text
 
 
-def parse(body: dict[str, Any], *, counting: bool = False) -> tuple[MessagesRequest, list[str]]:
-    """(request, names of ignored fields); raises ApiError naming the first field at fault.
+def parse(body: dict[str, Any], *, counting: bool = False) -> MessagesRequest:
+    """Raises ApiError naming the first field at fault.
 
-    counting: the request is only counted, so `max_tokens` may be missing.
+    counting: the request is only counted, so `max_tokens` may be missing and budgets are not held against it.
     """
-    supported, ignored = sift(body)
+    sieve = Sieve()
+    fields = sieve.sift("request", body, "")
     for name in ("model", "messages") if counting else ("model", "messages", "max_tokens"):
-        if name not in supported:
+        if name not in fields:
             raise invalid(name, f"{name}: Field required")
-    _check_messages(supported["messages"])
-    _check_parts("system", supported.get("system", ""))
-    try:
-        request = msgspec.convert(supported, MessagesRequest)
-    except msgspec.ValidationError as error:
-        raise _at_path(error) from None
-    _check_ranges(request)
-    return request, ignored + _ignored_marks(request)
+    messages = read_messages(sieve, fields.pop("messages"))
+    system = _system(sieve, fields.pop("system", ""))
+    tools = read_tools(sieve, fields.pop("tools", []))
+    choice = read_choice(sieve, fields.pop("tool_choice", {}), tools)
+    thinking = _thinking(sieve, fields.pop("thinking", {}))
+    output, output_path = _output(sieve, fields.pop("output_config", {}), fields.pop("output_format", None))
+    scalars = convert(fields, Scalars)
+    _check_ranges(scalars)
+    if not counting:
+        _check_budget(thinking, scalars.max_tokens or 0)
+    return MessagesRequest(
+        scalars, messages, system, tools, choice, thinking, output, output_path, sieve.ignored
+    )
 
 
-def _check_messages(messages: Any) -> None:
-    """What deserves a better sentence than the type check gives it."""
-    if not isinstance(messages, list):
-        raise invalid("messages", "messages: must be a list")
-    if not messages:
-        raise invalid("messages", "messages: at least one message is required")
-    for number, message in enumerate(messages):
-        path = f"messages.{number}"
-        if not isinstance(message, dict):
-            raise invalid(path, f"{path}: must be an object")
-        role = message.get("role")
-        if role == "system":
-            raise invalid(f"{path}.role", f"{path}.role: {NO_SYSTEM_ROLE}")
-        if role not in ("user", "assistant"):
-            raise invalid(f"{path}.role", f"{path}.role: must be 'user' or 'assistant'")
-        _check_parts(f"{path}.content", message.get("content"))
-    if messages[0]["role"] != "user":
-        raise invalid("messages.0.role", "messages.0.role: the first message must be the user's")
-    if messages[-1]["role"] != "user":
-        last = f"messages.{len(messages) - 1}"
-        raise unsupported(last, f"{last}: continuing an assistant message is not supported yet")
+def _system(sieve: Sieve, system: Any) -> str:
+    parts = read_content(sieve, system, "system", "system")
+    texts = [join([part]) for part in parts]
+    if isinstance(system, list) and texts and BILLING_LINE.fullmatch(texts[0]):
+        parts = parts[1:]
+    return join(parts)
 
 
-def _check_parts(path: str, content: Any) -> None:
-    if not isinstance(content, list):
-        return
-    for number, part in enumerate(content):
-        kind = part.get("type") if isinstance(part, dict) else None
-        if isinstance(kind, str) and kind != "text":
-            at = f"{path}.{number}"
-            raise unsupported(f"{at}.type", f"{at}.{kind[:50]}: this node takes text only")
+def _thinking(sieve: Sieve, thinking: Any) -> Thinking:
+    raw = sieve.sift("thinking_config", demand(thinking, dict, "thinking", "an object"), "thinking")
+    if "type" not in raw and raw:
+        raise invalid("thinking.type", "thinking.type: Field required")
+    read = convert(raw, Thinking, "thinking")
+    if read.type == "enabled" and read.budget_tokens is None:
+        raise invalid("thinking.budget_tokens", "must be at least 1024")
+    if read.type == "enabled" and read.budget_tokens is not None and read.budget_tokens < LEAST_BUDGET:
+        raise invalid("thinking.budget_tokens", f"must be at least {LEAST_BUDGET}")
+    if read.type != "enabled":
+        read.budget_tokens = None
+    return read
 
 
-def _check_ranges(request: MessagesRequest) -> None:
-    if request.max_tokens is not None and request.max_tokens < 0:
+def _check_budget(thinking: Thinking, max_tokens: int) -> None:
+    if thinking.budget_tokens is not None and thinking.budget_tokens >= max_tokens:
+        raise invalid("thinking.budget_tokens", "must be less than max_tokens")
+
+
+def _output(sieve: Sieve, config: Any, alias: Any) -> tuple[OutputFormat | None, str]:
+    """The format that is asked for, and the path of its schema."""
+    raw = sieve.sift("output_config", demand(config, dict, "output_config", "an object"), "output_config")
+    if "format" in raw and alias is not None:
+        raise invalid("output_format", "output_format: output_config.format is given too")
+    path, given = (
+        ("output_format", alias) if alias is not None else ("output_config.format", raw.get("format"))
+    )
+    if given is None:
+        return None, path
+    fields = sieve.sift("output_format", demand(given, dict, path, "an object"), path)
+    return convert(fields, OutputFormat, path), f"{path}.schema"
+
+
+def _check_ranges(asked: Scalars) -> None:
+    if asked.max_tokens is not None and asked.max_tokens < 0:
         raise invalid("max_tokens", "max_tokens: must not be negative")
-    if not 0.0 <= request.temperature <= 2.0:
+    if not 0.0 <= asked.temperature <= 2.0:
         raise invalid("temperature", "temperature: must be between 0 and 2")
-    if not 0.0 < request.top_p <= 1.0:
+    if not 0.0 < asked.top_p <= 1.0:
         raise invalid("top_p", "top_p: must be above 0 and at most 1")
-    if not 0 <= request.top_k < 2**31:
+    if not 0 <= asked.top_k < 2**31:
         raise invalid("top_k", "top_k: must not be negative")
-    if request.seed is not None and not 0 <= request.seed <= LARGEST_SEED:
+    if asked.seed is not None and not 0 <= asked.seed <= LARGEST_SEED:
         raise invalid("seed", "seed: must be a whole number of at most 64 bits")
-    if len(request.stop_sequences) > MOST_STOP_SEQUENCES:
+    if len(asked.stop_sequences) > MOST_STOP_SEQUENCES:
         raise invalid("stop_sequences", f"stop_sequences: at most {MOST_STOP_SEQUENCES}")
-    for number, stop in enumerate(request.stop_sequences):
+    for number, stop in enumerate(asked.stop_sequences):
         path = f"stop_sequences.{number}"
         if not stop.strip():
             raise invalid(path, f"{path}: each stop sequence must contain non-whitespace")
         if len(stop) > LONGEST_STOP_SEQUENCE:
             raise invalid(path, f"{path}: at most {LONGEST_STOP_SEQUENCE} characters")
-    for number, message in enumerate(request.messages):
-        if message.role == "user" and not message.text:
-            path = f"messages.{number}.content"
-            raise invalid(path, f"{path}: text content blocks must be non-empty")
-
-
-def _ignored_marks(request: MessagesRequest) -> list[str]:
-    """Ignored fields inside messages and system, named once each."""
-    inside = {"messages.content": [m.content for m in request.messages], "system": [request.system]}
-    return [
-        f"{where}.{mark}"
-        for where, contents in inside.items()
-        for mark in ("cache_control", "citations")
-        if any(getattr(p, mark) is not None for c in contents if not isinstance(c, str) for p in c)
-    ]
-
-
-def _at_path(error: msgspec.ValidationError) -> ApiError:
-    """msgspec's `Expected ... - at `$.a[0].b`` as an error of the field `a.0.b`."""
-    message, _, where = str(error).partition(" - at `$")
-    path = re.sub(r"\[(\d+|\.\.\.)\]", r".\1", where.rstrip("`")).strip(".")
-    if unknown := re.search(r"unknown field `(.*)`", message):
-        return unsupported(f"{path}.{unknown[1]}"[:200])
-    return invalid(path or None, f"{path}: {message}" if path else message)

@@ -70,11 +70,15 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """All that a prompt is made of. Parts that a dialect joins into one string it joins before this."""
+    """All that a prompt is made of. Parts that a dialect joins into one string it joins before this.
+
+    prefill  the beginning of the answer, which the model goes on with
+    """
 
     turns: tuple[Turn, ...]
     tools: tuple[ToolSpec, ...] = ()
     thinking: bool = True
+    prefill: str = ""
 
     @property
     def messages(self) -> list[dict[str, Any]]:

@@ -52,6 +52,7 @@ class Guard:
             conversation,
             turns=tuple(self._turn(turn) for turn in conversation.turns),
             tools=tuple(self._tool(tool) for tool in conversation.tools),
+            prefill=self.text(conversation.prefill),
         )
 
     def text(self, text: str) -> str:

@@ -35,23 +35,31 @@ class PromptWriter:
         self._guard = Guard(tokenizer.control)
 
     def write(self, conversation: Conversation) -> Prompt:
-        """The prompt of a conversation, up to where the assistant speaks. Raises TemplateError."""
+        """The prompt of a conversation, up to where the assistant goes on. Raises TemplateError."""
         parts = self._guard.split(well_formed(self._render(conversation)))
-        plain = self._tokenizer.encode_all(parts[::2])
-        control = [self._tokenizer.control[text] for text in parts[1::2]]
-        ids = list(plain[0])
-        for number, following in zip(control, plain[1:], strict=True):
-            ids.append(number)
-            ids += following
         # The last control token decides: thinking closes by one, and a turn ends by one.
-        return Prompt("".join(parts), tuple(ids), thinking_open=parts[-2:-1] == [THINK])
+        return Prompt("".join(parts), tuple(self._ids(parts)), thinking_open=parts[-2:-1] == [THINK])
+
+    def written(self, text: str) -> list[int]:
+        """The ids that a model would have sampled to write `text`, control tokens in it being real."""
+        return self._ids(self._guard.split(well_formed(text)))
+
+    def _ids(self, parts: list[str]) -> list[int]:
+        """Of text, control token, text, control token, …, text."""
+        plain = self._tokenizer.encode_all(parts[::2])
+        ids = list(plain[0])
+        for text, following in zip(parts[1::2], plain[1:], strict=True):
+            ids.append(self._tokenizer.control[text])
+            ids += following
+        return ids
 
     def _render(self, conversation: Conversation) -> str:
         try:
             guarded = self._guard.conversation(conversation)
-            return self._template.render(
+            rendered = self._template.render(
                 guarded.messages, guarded.definitions, enable_thinking=conversation.thinking
             )
+            return rendered + guarded.prefill
         except RecursionError as error:
             raise TemplateError("a schema or an argument is nested too deeply") from error
         except TemplateError as error:

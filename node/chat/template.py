@@ -26,6 +26,7 @@ class Template:
 
     def __init__(self, source: str, names: Mapping[str, str] | None = None) -> None:
         """`names` are the texts of bos_token, eos_token and their like, which templates may write."""
+        self.source = source
         try:
             self._template = _environment().from_string(source, globals=dict(names or {}))
         except jinja2.TemplateSyntaxError as error:

@@ -164,8 +164,8 @@ def without(name: str) -> dict:
         ),
         (
             {**ASK, "messages": [{"role": "user", "content": [{"type": "text"}]}]},
-            "messages.0.content.0",
-            "messages.0.content.0: Object missing required field `text`",
+            "messages.0.content.0.text",
+            "messages.0.content.0.text: Field required",
         ),
     ],
 )

@@ -14,7 +14,7 @@ def test_chat_goes_from_a_folder_to_prompts_and_events(tiny_folder: Path) -> Non
     chat = Chat.read(tiny_folder)
     prompt = chat.prompt(Conversation((Turn("user", "fox"),), thinking=False))
     assert prompt.text == chat.template.render([{"role": "user", "content": "fox"}], enable_thinking=False)
-    machine = chat.machine(["dog"])
+    machine = chat.machine(prompt, stop_sequences=["dog"])
     assert machine.push(chat.tokenizer.encode("lazy dog")) == [Text("lazy ")]
     assert machine.matched == "dog"
 

@@ -1,0 +1,156 @@
+"""The parts that a message's content is made of, typed, and what the model reads of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from node.api.convert import convert, demand
+from node.api.errors import invalid, unsupported
+from node.api.fields import Sieve
+
+LONGEST_ID = 256  # characters; histories come from other providers, with ids of their own forms
+TEXT_ONLY = "this node takes text only"
+KINDS = {
+    "user": ("text", "tool_result", "document", "search_result"),
+    "assistant": ("text", "thinking", "redacted_thinking", "tool_use"),
+    "tool_result": ("text", "document", "search_result", "tool_reference"),
+    "system": ("text",),
+}
+KNOWN = {kind for kinds in KINDS.values() for kind in kinds}
+# Clients take an image or a document out of their history and go on if this tagged path names it.
+TAGGED = ("image", "document")
+
+
+class Text(msgspec.Struct):
+    text: str
+
+
+class Thinking(msgspec.Struct):
+    thinking: str
+    signature: str = ""
+
+
+class RedactedThinking(msgspec.Struct):
+    pass
+
+
+class ToolUse(msgspec.Struct):
+    id: str
+    name: str
+    input: dict[str, Any]
+
+
+class ToolResult(msgspec.Struct):
+    tool_use_id: str
+    text: str
+
+
+Part = Text | Thinking | RedactedThinking | ToolUse | ToolResult
+
+
+def read_content(sieve: Sieve, content: Any, path: str, owner: str, tag: str = "") -> list[Part]:
+    """The parts of `content`, which is text or a list. `owner` is a key of KINDS and says which may come.
+
+    tag  what the tagged path of a refused image holds after `path`, as in `.tool_result`
+    """
+    if isinstance(content, str):
+        return [Text(content)] if content else []
+    parts = demand(content, list, path, "text or a list of parts")
+    return [
+        _read_part(sieve, demand(part, dict, f"{path}.{number}", "an object"), f"{path}.{number}", owner, tag)
+        for number, part in enumerate(parts)
+    ]
+
+
+def _read_part(sieve: Sieve, part: dict[str, Any], path: str, owner: str, tag: str) -> Part:
+    kind = part.get("type")
+    if kind == "image" or (kind == "document" and not _is_text_document(part)):
+        tagged = f"{_tagged(path, tag)}.{kind}"
+        raise unsupported(tagged, f"{tagged}: {TEXT_ONLY}")
+    if not isinstance(kind, str) or kind not in KINDS[owner]:
+        where = f"{path}.type"
+        if kind in KNOWN:
+            raise invalid(where, f"{where}: {kind} can not come here")
+        if isinstance(kind, str) and kind:
+            raise unsupported(where, f"{where}: {kind[:50]} is not supported; {TEXT_ONLY}")
+        raise invalid(where, f"{where}: must name a kind of part")
+    place = "system" if owner == "system" else "messages.content"
+    fields = sieve.sift(kind, part, path, place)
+    match kind:
+        case "text":
+            return convert(fields, Text, path)
+        case "thinking":
+            return convert(fields, Thinking, path)
+        case "redacted_thinking":
+            sieve.ignore(f"{place}.redacted_thinking")
+            return RedactedThinking()
+        case "tool_use":
+            return _tool_use(fields, path)
+        case "tool_result":
+            return _tool_result(sieve, fields, path)
+        case "document":
+            return Text(_document(sieve, fields, path))
+        case "search_result":
+            return Text(_search_result(sieve, fields, path))
+        case _:
+            name = demand(fields.get("tool_name"), str, f"{path}.tool_name", "text")
+            return Text(f"Tool loaded: {name}")
+
+
+def _tagged(path: str, tag: str) -> str:
+    """`messages.2.content.1.content.0` with the tag after the part that holds it."""
+    if not tag:
+        return path
+    head, _, number = path.rpartition(".content.")
+    return f"{head}.{tag}.content.{number}"
+
+
+def _is_text_document(part: dict[str, Any]) -> bool:
+    source = part.get("source")
+    return not isinstance(source, dict) or source.get("type") in ("text", "content", None)
+
+
+def _tool_use(fields: dict[str, Any], path: str) -> ToolUse:
+    if fields.get("input") in ("", None):  # a call without arguments, as several clients keep it
+        fields["input"] = {}
+    use = convert(fields, ToolUse, path)
+    if not 0 < len(use.id) <= LONGEST_ID:
+        raise invalid(f"{path}.id", f"{path}.id: must have 1 to {LONGEST_ID} characters")
+    return use
+
+
+def _tool_result(sieve: Sieve, fields: dict[str, Any], path: str) -> ToolResult:
+    parts = read_content(sieve, fields.get("content", ""), f"{path}.content", "tool_result", "tool_result")
+    text = "\n".join(part.text for part in parts if isinstance(part, Text))
+    is_error = fields.get("is_error", False)
+    if demand(is_error, bool, f"{path}.is_error", "true or false"):
+        text = f"Error: {text}"  # Qwen has no channel for errors but the text itself
+    identity = demand(fields.get("tool_use_id"), str, f"{path}.tool_use_id", "text")
+    return ToolResult(identity, text)
+
+
+def _document(sieve: Sieve, fields: dict[str, Any], path: str) -> str:
+    where = f"{path}.source"
+    source = sieve.sift("source", demand(fields.get("source"), dict, where, "an object"), where)
+    if source.get("type") == "text":
+        text = demand(source.get("data"), str, f"{where}.data", "text")
+    elif source.get("type") == "content":
+        parts = read_content(sieve, source.get("content", ""), f"{where}.content", "system")
+        text = join(parts)
+    else:
+        raise invalid(f"{where}.type", f"{where}.type: must be 'text' or 'content'")
+    heads = [demand(fields.get(name, ""), str, f"{path}.{name}", "text") for name in ("title", "context")]
+    return "\n".join([*filter(None, heads), text])
+
+
+def _search_result(sieve: Sieve, fields: dict[str, Any], path: str) -> str:
+    heads = [demand(fields.get(name, ""), str, f"{path}.{name}", "text") for name in ("title", "source")]
+    parts = read_content(sieve, fields.get("content", []), f"{path}.content", "system")
+    return "\n".join([*filter(None, heads), join(parts)])
+
+
+def join(parts: list[Part]) -> str:
+    """The texts of `parts`, a newline between them: plain concatenation would glue words."""
+    return "\n".join(part.text for part in parts if isinstance(part, Text) and part.text)

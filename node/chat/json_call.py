@@ -1,0 +1,188 @@
+"""Calls as Qwen2.5 and Qwen3 write them: {"name": …, "arguments": {…}}."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from node.chat.call_reader import LONGEST_NAME, OPEN_CALL
+from node.chat.events import CallArguments, CallEnd, CallStart, Event
+from node.chat.json_reader import WHITE, JsonError, StringReader, ValueReader
+
+ARGUMENTS = ("arguments", "parameters")  # the second is what models know from elsewhere
+
+
+class JsonCallReader:
+    """Implements CallReader. Arguments may be an object or a string that holds one, and may precede the name."""
+
+    def __init__(self) -> None:
+        self.started = False
+        self.rest: str | None = None
+        self._events: list[Event] = []
+        self._begin(OPEN_CALL)
+
+    def _begin(self, raw: str) -> None:
+        """Ready for a call."""
+        self._raw = [raw]  # what came since the last complete call, until the next has its name
+        self._step: Callable[[str, int], int] = self._seek_object
+        self._string = StringReader()
+        self._value = ValueReader()
+        self._key = ""
+        self._label = ""  # as much of the name as has come
+        self._name: str | None = None
+        self._waiting: list[str] = []  # arguments that are not yet given
+        self._argued = False  # arguments have begun
+        self._whole = False
+
+    @property
+    def inside(self) -> bool:
+        strings = (self._read_key, self._read_name, self._read_quoted)
+        return self._step in strings or self._value.in_string
+
+    def push(self, text: str) -> list[Event]:
+        if self._name is None:
+            self._raw.append(text)
+        place = 0
+        try:
+            while place < len(text):
+                place = self._step(text, place)
+        except JsonError as error:
+            self._fail(error.rest)
+        return self._taken()
+
+    def close(self) -> list[Event]:
+        if self._step == self._seek_object and self.started:
+            pass
+        elif self._name is None:
+            self._fail("")
+        elif self._whole:
+            self._finish("")
+        return self._taken()
+
+    # Each step reads from a place in the text on, and says up to which.
+
+    def _seek_object(self, text: str, place: int) -> int:
+        return self._sign(text, place, {"{": self._seek_key})
+
+    def _seek_key(self, text: str, place: int) -> int:
+        if text[place] == "}":
+            return self._end_object(text, place)
+        self._string, self._key = StringReader(), ""
+        return self._sign(text, place, {'"': self._read_key})
+
+    def _read_key(self, text: str, place: int) -> int:
+        characters, place = self._string.push(text, place)
+        self._key += characters
+        _demand_name(self._key)
+        if self._string.closed:
+            self._step = self._seek_colon
+        return place
+
+    def _seek_colon(self, text: str, place: int) -> int:
+        return self._sign(text, place, {":": self._seek_value})
+
+    def _seek_value(self, text: str, place: int) -> int:
+        self._string, self._value = StringReader(), ValueReader()
+        if self._key == "name" and self._name is None:
+            return self._sign(text, place, {'"': self._read_name})
+        if self._key not in ARGUMENTS or self._argued:
+            self._step = self._skip_value
+            return place
+        after = self._sign(text, place, {'"': self._read_quoted, "{": self._read_arguments})
+        self._argued = self._step != self._seek_value
+        return place if self._step == self._read_arguments else after
+
+    def _read_name(self, text: str, place: int) -> int:
+        characters, place = self._string.push(text, place)
+        self._label += characters
+        _demand_name(self._label)
+        if self._string.closed:
+            if not self._label.strip():
+                raise JsonError("")
+            self._name = self._label
+            self._raw = []
+            self.started = True
+            self._events.append(CallStart(self._name))
+            self._give("")
+            self._step = self._seek_comma
+        return place
+
+    def _read_arguments(self, text: str, place: int) -> int:
+        fragment, place = self._value.push(text, place)
+        self._give(fragment)
+        if self._value.closed:
+            self._end_arguments()
+        return place
+
+    def _read_quoted(self, text: str, place: int) -> int:
+        characters, place = self._string.push(text, place)
+        if not self._value.begun and characters.strip(WHITE)[:1] not in ("", "{"):
+            raise JsonError(characters + text[place:])
+        fragment, read = self._value.push(characters, 0)
+        if characters[read:].strip(WHITE):
+            raise JsonError(characters[read:] + text[place:])
+        self._give(fragment)
+        if self._string.closed:
+            if not self._value.begun:
+                self._give("{}")
+            elif not self._value.closed:
+                raise JsonError(text[place:])
+            self._end_arguments()
+        return place
+
+    def _skip_value(self, text: str, place: int) -> int:
+        _, place = self._value.push(text, place)
+        if self._value.closed:
+            self._step = self._seek_comma
+        return place
+
+    def _seek_comma(self, text: str, place: int) -> int:
+        if text[place] == "}":
+            return self._end_object(text, place)
+        return self._sign(text, place, {",": self._seek_key})
+
+    def _end_object(self, text: str, place: int) -> int:
+        if self._name is None:
+            raise JsonError("")
+        self._finish(text[place + 1 :])
+        return place + 1
+
+    def _sign(self, text: str, place: int, steps: Mapping[str, Callable[[str, int], int]]) -> int:
+        """One of the signs, perhaps after white space, and the step that follows it."""
+        sign = text[place]
+        if sign in steps:
+            self._step = steps[sign]
+        elif sign not in WHITE:
+            raise JsonError(text[place:])
+        return place + 1
+
+    def _give(self, fragment: str) -> None:
+        if fragment:
+            self._waiting.append(fragment)
+        # A lone { waits for what follows it, so that a call without arguments gives {} in one piece.
+        if self._name is not None and self._waiting and self._waiting != ["{"]:
+            self._events.append(CallArguments("".join(self._waiting)))
+            self._waiting = []
+
+    def _end_arguments(self) -> None:
+        self._whole = True
+        self._step = self._seek_comma
+
+    def _finish(self, following: str) -> None:
+        """The call is complete; `following` is what came after it."""
+        if not self._argued:
+            self._give("{}")
+        self._events.append(CallEnd())
+        self._begin(following)
+
+    def _fail(self, rest: str) -> None:
+        self.rest = rest if self._name is not None else "".join(self._raw)
+
+    def _taken(self) -> list[Event]:
+        events, self._events = self._events, []
+        return events
+
+
+def _demand_name(text: str) -> None:
+    """What is longer is no name, and would have to be copied with each character that comes."""
+    if len(text) > LONGEST_NAME:
+        raise JsonError(text)
