@@ -1,6 +1,7 @@
 """Claude Code against the running node, whose model is a script. `make check-real`, with B3OS_CLAUDE naming the
 `claude` executable of the npm package @anthropic-ai/claude-code."""
 
+import logging
 import os
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ pytestmark = [
     pytest.mark.real,
     pytest.mark.skipif(CLAUDE is None, reason="Claude Code is not installed; B3OS_CLAUDE can name it"),
 ]
+SUMMARY = "<summary>The user reads a story about a river, part by part.</summary>"
 CONTEXT = 120_000  # tokens of the demo tokenizer, which spends four times as many as Qwen's on this prompt
 
 
@@ -79,11 +81,36 @@ def test_a_session_reads_edits_runs_and_ends(tmp_path: Path) -> None:
         node.wait_until_idle()
 
 
-def test_the_system_message_in_the_middle_is_refused_once_and_the_session_goes_on(tmp_path: Path) -> None:
+def test_the_system_message_in_the_middle_is_refused_once_and_the_session_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "node.http")
     with running_node(*session(tmp_path), context=CONTEXT, pages=4096) as node:
         told = ask(node, tmp_path, "Change the river.")  # all tools: the agent list comes as a system message
         assert told.strip() == "Done: it is the Deschutes."
+        asked = [record.getMessage() for record in caplog.records if "/messages " in record.getMessage()]
+        assert [" 400 " in line for line in asked] == [True, False, False, False, False]
         assert "<system-reminder>" in read(node, 0)
+        node.wait_until_idle()
+
+
+def test_overflow_leads_to_compaction_and_the_session_goes_on(tmp_path: Path) -> None:
+    file = tmp_path / "story.txt"
+    file.write_text("\n".join(f"line {n} of the long story about the river" for n in range(900)))
+
+    def part(first: int) -> str:
+        return call("Read", file_path=str(file), offset=str(first), limit="300")
+
+    scripts = [part(1), "One.", part(301), "Two.", part(601), SUMMARY, "It is about the river."]
+    with running_node(*scripts, context=16_500, pages=1024) as node:  # holds two parts of the three
+        flags = ["--tools", "Bash,Read"]
+        assert ask(node, tmp_path, "What is in story.txt?", *flags).strip() == "One."
+        assert ask(node, tmp_path, "And then?", *flags, "--continue").strip() == "Two."
+        told = ask(node, tmp_path, "And then?", *flags, "--continue")
+        assert told.strip() == "It is about the river."
+        assert "summary" in read(node, 5)
+        assert "line 100 of" not in read(node, 6)
+        assert "The user reads a story about a river" in read(node, 6)
         node.wait_until_idle()
 
 
