@@ -54,11 +54,6 @@ class Answer:
         return self._machine.thinking_tokens
 
     @property
-    def calls(self) -> int:
-        """Complete ones."""
-        return self._machine.calls
-
-    @property
     def stop_sequence(self) -> str | None:
         return self._machine.matched
 

@@ -34,6 +34,7 @@ class ContentWriter:
         self._index = -1
         self._open: str | None = None  # the kind of the part that is open
         self._thinking = hashlib.sha256()
+        self.complete: set[int] = set()  # indexes of the calls that the model finished
 
     def write(self, event: Event) -> list[ContentEvent]:
         match event:
@@ -52,6 +53,7 @@ class ContentWriter:
             case CallArguments(json):
                 return [self._delta("input_json_delta", partial_json=json)]
             case CallEnd():
+                self.complete.add(self._index)
                 return self.end()
 
     def end(self) -> list[ContentEvent]:
@@ -82,8 +84,8 @@ class ContentWriter:
         return base64.b64encode(b"b3os" + digest).decode()
 
 
-def fold(events: list[ContentEvent], complete_calls: int) -> list[dict[str, Any]]:
-    """The content of the whole message. Only the first `complete_calls` calls were finished: the rest go."""
+def fold(events: list[ContentEvent], complete: set[int]) -> list[dict[str, Any]]:
+    """The content of the whole message. Calls that the model did not finish are left out."""
     content: list[dict[str, Any]] = []
     pieces: list[list[str]] = []
     for event in events:
@@ -97,11 +99,10 @@ def fold(events: list[ContentEvent], complete_calls: int) -> list[dict[str, Any]
             else:
                 pieces[-1] += [value for key, value in delta.items() if key != "type"]
     whole = []
-    for part, texts in zip(content, pieces, strict=True):
+    for index, (part, texts) in enumerate(zip(content, pieces, strict=True)):
         text = "".join(texts)
         if part["type"] != "tool_use":
             whole.append(part | {part["type"]: text})
-        elif complete_calls > 0:
-            complete_calls -= 1
+        elif index in complete:
             whole.append(part | {"input": msgspec.json.decode(text) if text else {}})
     return whole

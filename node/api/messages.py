@@ -48,6 +48,8 @@ class Messages:
         body = read_object(await request.body(), request.headers.get("content-type"))
         asked = parse(body, counting=counting)
         self._served.require(asked.model)
+        if asked.thinking.on and not self._served.chat.thinks:
+            asked.ignored.append("thinking")
         return asked
 
 

@@ -41,7 +41,7 @@ class MessageReply:
         events: list[ContentEvent] = []
         while self.answer.ending is None:
             events += self.content_events(await self.answer.next(patience=3600.0) or [])
-        content = fold(events, self.answer.calls)
+        content = fold(events, self._writer.complete)
         return msgspec.json.encode(self._message(content, self._stop(), self._usage()))
 
     def content_events(self, events: list[Event]) -> list[ContentEvent]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from node.access.keys import Keyring
 from node.api.answer import Answer
-from node.api.errors import ApiError, invalid
+from node.api.errors import ApiError, invalid, unsupported
 from node.api.wish import Wish
 from node.chat.chat import Chat
 from node.chat.guarantee import Thinking
@@ -65,6 +65,8 @@ class Served:
     async def prompt(self, wish: Wish) -> Prompt:
         """Render and tokenize; long texts on a worker, so that streams go on meanwhile. Raises ApiError."""
         conversation = wish.conversation
+        if conversation.tools and not self.chat.calls_tools:
+            raise unsupported("tools", "tools: this model's chat template takes none")
         try:
             if (
                 sum(len(turn.text) for turn in conversation.turns) < LONG_TEXT

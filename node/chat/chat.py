@@ -22,13 +22,24 @@ class Chat:
     def __init__(self, template: Template, tokenizer: Tokenizer) -> None:
         self.template = template
         self.tokenizer = tokenizer
+        self._form = CallForm.of(template.source)
         self._writer = PromptWriter(template, tokenizer)
-        self._constraints = ConstraintMaker(tokenizer, xml=CallForm.of(template.source) is CallForm.XML)
+        self._constraints = ConstraintMaker(tokenizer, xml=self._form is CallForm.XML)
 
     @classmethod
     def read(cls, folder: Path) -> Chat:
         """Of a checkpoint's folder. Raises CheckpointError where it can not be served."""
         return cls(Template.read(folder), Tokenizer.read(folder))
+
+    @property
+    def calls_tools(self) -> bool:
+        """Whether the template shows tools to the model, and the model has a way to call them."""
+        return self._form is not None and "<tool_call>" in self.tokenizer.control
+
+    @property
+    def thinks(self) -> bool:
+        """Whether thinking can be told from the answer."""
+        return "</think>" in self.tokenizer.control
 
     def prompt(self, conversation: Conversation) -> Prompt:
         """The prompt of a conversation. Raises TemplateError where the template refuses it."""
@@ -48,7 +59,7 @@ class Chat:
         """A new output machine, for the answer to one prompt."""
         return OutputMachine(
             self.tokenizer,
-            form=CallForm.of(self.template.source),
+            form=self._form,
             tools=tools,
             stop_sequences=stop_sequences,
             thinking_open=prompt.thinking_open,

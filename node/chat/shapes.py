@@ -1,7 +1,7 @@
 """What a tool's JSON schema says of each parameter, as far as it decides how a value is to be read.
 
-Schemas are strangers' texts: references may go in circles and branches may share branches without end. Each
-schema in one is looked at once.
+Schemas are strangers' texts: references may go in circles, and branches may share branches without end. The
+depth is bounded, which ends circles too, and what is known of a schema is kept.
 """
 
 from __future__ import annotations
@@ -97,7 +97,6 @@ class Shapes:
         if not isinstance(schema, Mapping) or depth > DEEPEST:
             return ANY
         if id(schema) not in self._known:
-            self._known[id(schema)] = ANY  # for those that lead back here
             shape = reduce(Shape.__and__, self._sayings(schema, depth + 1))
             self._known[id(schema)] = shape | NULL if schema.get("nullable") is True else shape
         return self._known[id(schema)]

@@ -67,7 +67,7 @@ FRAGMENTS = [
 ]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=150)
 @given(data=st.data())
 def test_any_chunking_of_any_ids_folds_to_the_same_parts(tiny: Chat, data: st.DataObject) -> None:
     loose = st.integers(-1, tiny.tokenizer.vocabulary_size + 5).map(lambda number: [number])
@@ -151,10 +151,21 @@ def test_stop_sequence_right_before_a_call_prevents_it(tiny: Chat) -> None:
     assert answer(tiny, xml("now") + "\nfox" + xml("now"), stop_sequences=["fox"]) == [("call", "now", "{}")]
 
 
+def test_stop_sequence_does_not_span_thinking(tiny: Chat) -> None:
+    text = "\n<think>\nwhy\n</think> a"
+    assert answer(tiny, text, stop_sequences=["\n a"]) == [("thinking", "why"), ("text", " a")]
+
+
 def test_stop_sequence_in_what_was_no_call_after_all(tiny: Chat) -> None:
     made = machine(tiny, stop_sequences=["all> no"])
     assert parts(events_of(made, tiny.written("a <tool_call> no call"))) == [("text", "a <tool_c")]
     assert made.matched == "all> no"
+
+
+def test_stop_sequence_in_what_the_end_of_a_call_gives_back(tiny: Chat) -> None:
+    assert answer(tiny, "a <tool_call> <func</tool_call>", stop_sequences=["<func"]) == [
+        ("text", "a <tool_call> ")
+    ]
 
 
 def test_stop_sequence_in_a_tail_that_only_the_end_gives_back(tiny: Chat) -> None:
@@ -276,3 +287,10 @@ def test_cost_is_linear_in_the_output(tiny: Chat, form: CallForm, start: str, re
 
     few, many = 1_000, 16_000
     assert seconds(many) < 5 * (many / few) * max(min(seconds(few) for _ in range(3)), 0.002)
+
+
+def test_half_a_character_does_not_reach_over_a_tag(tiny: Chat) -> None:
+    half, call = tiny.written("é")[:-1], tiny.written(xml("now"))
+    rest = tiny.written("é")[-1:]
+    expected = [("text", "\ufffd"), ("call", "now", "{}"), ("text", "\ufffd")]
+    assert parts(events_of(machine(tiny), [*half, *call, *rest])) == expected

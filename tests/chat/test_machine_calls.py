@@ -10,6 +10,7 @@ import pytest
 from node.chat.chat import Chat
 from node.chat.conversation import ToolSpec
 from node.chat.events import CallArguments, CallEnd, CallStart, Event
+from node.chat.xml_call import XmlCallReader
 from tests.chat.answers import JSON, NOW, TOOLS, XML, answer, events_of, js, machine, parts, xml
 
 NOW_CALL = ("call", "now", "{}")
@@ -249,6 +250,19 @@ def test_json_arguments_of_none_are_an_empty_object(tiny: Chat, arguments: str) 
     assert answer(tiny, '<tool_call>\n{"name": "now"}\n</tool_call>', JSON) == [NOW_CALL]
 
 
+def test_reader_takes_a_whole_call_at_once() -> None:
+    reader = XmlCallReader({})
+    value = "\n </parameter>\n\n"
+    events = reader.push(f"\n<function=f>\n<parameter=a>\n{value}\n</parameter>\n</function>\nsoon")
+    assert parts(events) == [("call", "f", json.dumps({"a": value}))]
+    assert reader.rest == "\nsoon"
+
+
+def test_value_may_begin_with_a_control_token(tiny: Chat) -> None:
+    call = "<tool_call>\n<function=f>\n<parameter=a></tool_call>b\n</parameter>\n</function>\n</tool_call>"
+    assert answer(tiny, call) == [("call", "f", '{"a": "</tool_call>b"}')]
+
+
 def test_several_calls_in_one_tag(tiny: Chat) -> None:
     inner = bend.removeprefix("<tool_call>").removesuffix("</tool_call>")
     assert answer(tiny, f"<tool_call>{inner}{inner}</tool_call>") == [BEND, BEND]
@@ -281,6 +295,7 @@ XML_BROKEN: dict[str, list[Any]] = {
     f"<tool_call>\n<function=now>\n</tool_call>{bend}": [NOW_CALL, BEND],
     f"<tool_call>\n<function=now>\n{bend}": [NOW_CALL, BEND],
     "<tool_call>\n<function=now>\n</function>\nsoon</tool_call>": [NOW_CALL, ("text", "soon</tool_call>")],
+    "<tool_call>\n<function=now>\n</function>\n<function=": [NOW_CALL, ("text", "<function=")],
     "<tool_call>\n<function=now>\n</function>\n<function=a": [NOW_CALL, ("text", "<function=a")],
 }
 

@@ -171,7 +171,7 @@ def answers(draw: st.DrawFn, chat: Chat, form: CallForm) -> Answer:
 
 
 @pytest.mark.parametrize("form", [XML, JSON])
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(data=st.data())
 def test_events_are_what_was_meant(tiny: Chat, form: CallForm, data: st.DataObject) -> None:
     answer = data.draw(answers(tiny, form))
@@ -182,7 +182,7 @@ def test_events_are_what_was_meant(tiny: Chat, form: CallForm, data: st.DataObje
 
 
 @pytest.mark.parametrize("form", [XML, JSON])
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(data=st.data())
 def test_cut_answer_is_a_beginning_of_what_was_meant(tiny: Chat, form: CallForm, data: st.DataObject) -> None:
     answer = data.draw(answers(tiny, form))
@@ -198,7 +198,7 @@ def test_cut_answer_is_a_beginning_of_what_was_meant(tiny: Chat, form: CallForm,
         assert begun[0] == "call" or whole.startswith(last.rstrip("\ufffd")) or whole == last.rstrip()
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 @given(data=st.data())
 def test_call_is_real_in_thinking_only_where_the_turn_ends_after_it(tiny: Chat, data: st.DataObject) -> None:
     form = data.draw(st.sampled_from([XML, JSON]))

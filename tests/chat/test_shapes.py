@@ -124,6 +124,14 @@ def test_branches_that_share_branches_are_looked_at_once() -> None:
     assert time.process_time() - began < 1
 
 
+def test_circles_with_branches_are_not_gone_round() -> None:
+    back = {"$ref": "#/$defs/A"}
+    schema = referring(
+        "#/$defs/A", **{"$defs": {"A": {"anyOf": [dict(back), dict(back)], "allOf": [dict(back)]}}}
+    )
+    assert kinds(schema) is None
+
+
 @pytest.mark.parametrize("pattern", ["(a+)+$", "a*a*a*a*a*$", "(a|a)*$", "a" * 200, "a{1,99999999999}"])
 def test_pattern_that_could_take_long_is_not_tried(pattern: str) -> None:
     began = time.process_time()
