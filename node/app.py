@@ -17,6 +17,7 @@ import torch
 import uvloop
 
 from node.access.keys import Keyring, first_start_key, hash_key, state_folder
+from node.api.compiler import Compiler
 from node.api.envelope import render_error
 from node.api.routes import build_routes, loading_routes
 from node.api.served import Served
@@ -151,10 +152,12 @@ class Node:
             width=self._config.vocab_size,
             stop_ids=stop_ids(self._settings.model),
             patience=self._settings.patience,
+            max_wait=self._settings.max_wait,
             chat=self._chat,
             engine=engine,
             keyring=self._keyring,
             workers=workers,
+            compiler=Compiler(),
         )
 
     def _greet(self, port: int, shown_key: str) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -111,23 +111,37 @@ def _replay(flags: argparse.Namespace) -> None:
     import asyncio
 
     from node.api.errors import ApiError
-    from node.api.replay import replay, steps
+    from node.api.replay import replay
     from node.chat.chat import Chat
     from node.chat.checkpoint import CheckpointError
     from node.chat.template import TemplateError
+    from node.model.stops import stop_ids
 
     try:
         chat = Chat.read(read_settings(flags).model)
-        output = flags.output.read_text(encoding="utf-8")
+        stops = stop_ids(read_settings(flags).model)
+        output = flags.output.read_bytes().decode()
         body = _read_json(flags.request)
-        sent = asyncio.run(replay(chat, body, output, steps(flags.step), flags.stream, flags.cut))
+        pace = _steps(flags.step)
+        sent = asyncio.run(replay(chat, stops, body, output, pace, flags.stream, flags.cut))
     except ApiError as error:
         raise Refusal(f"{flags.request}: {error.param or error.code}: {error.message}") from None
     except OSError as error:
         raise Refusal(f"{flags.output}: {error.strerror}") from None
-    except (CheckpointError, TemplateError, ValueError) as error:
+    except UnicodeDecodeError as error:
+        raise Refusal(f"{flags.output}: {error}") from None
+    except (CheckpointError, TemplateError) as error:
         raise Refusal(str(error)) from None
     sys.stdout.buffer.write(sent)
+
+
+def _steps(words: str) -> Iterator[int]:
+    from node.api.replay import steps
+
+    try:
+        return steps(words)
+    except ValueError as error:
+        raise Refusal(f"--step: {words!r}: {error}") from None
 
 
 def _conversation(body: dict[str, Any], dialect: str) -> Any:
@@ -141,15 +155,16 @@ def _conversation(body: dict[str, Any], dialect: str) -> Any:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
+    """Read as the node reads a body."""
+    from node.api.body import read_object
+    from node.api.errors import ApiError
+
     try:
-        body = json.loads(path.read_bytes())
+        return read_object(path.read_bytes(), None)
     except OSError as error:
         raise Refusal(f"{path}: {error.strerror}") from None
-    except ValueError as error:
-        raise Refusal(f"{path}: {error}") from None
-    if not isinstance(body, dict):
-        raise Refusal(f"{path}: must hold a JSON object")
-    return body
+    except ApiError as error:
+        raise Refusal(f"{path}: {error.message}") from None
 
 
 def _plan(flags: argparse.Namespace) -> None:

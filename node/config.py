@@ -82,6 +82,7 @@ class Settings:
     device_memory: int = setting(0, size, "memory that the node may use, such as 24GiB [what is free]")
     max_body: int = setting(4 * 2**20, size, "largest request body")
     patience: float = setting(10.0, seconds, "seconds that a stream's head waits for the first token")
+    max_wait: float = setting(120.0, seconds, "seconds that a request may wait for its first step")
     api_key: str = setting("", str, "the key that opens the node [one is made at the first start]")
 
     @property

@@ -16,12 +16,13 @@ import uvloop
 from numpy.typing import NDArray
 
 from node.access.keys import Keyring, hash_key
+from node.api.compiler import Compiler
 from node.api.envelope import render_error
 from node.api.routes import build_routes
 from node.api.served import Served
 from node.chat.chat import Chat
 from node.engine.engine import Engine
-from node.engine.plan import GetMasks, Masks, StepPlan
+from node.engine.plan import PAGE, GetMasks, Masks, StepPlan
 from node.engine.scheduler import Budget, Scheduler
 from node.http.limits import HttpLimits
 from node.http.server import Server
@@ -41,11 +42,12 @@ class ScriptedRunner:
     seconds   of each step
     gate      steps wait while it is cleared
     failures  steps still to fail
-    prompts   the ids of each sequence's prompt, as they were run
+    prompts   the ids of each sequence's prompt, as its pages hold them
     """
 
     scripts: Sequence[Sequence[int]]
     stop_id: int
+    pages: int
     seconds: float = 0.0
     gate: threading.Event = field(default_factory=threading.Event)
     failures: int = 0
@@ -54,7 +56,8 @@ class ScriptedRunner:
 
     def __post_init__(self) -> None:
         self.gate.set()
-        self._playing: dict[int, tuple[int, int]] = {}
+        self._playing: dict[int, tuple[int, int]] = {}  # by slot: number of the script, ids played
+        self._pages = np.zeros((self.pages + 1, PAGE), dtype=np.int64)
 
     def run(self, plan: StepPlan, masks: GetMasks) -> NDArray[np.int64]:
         self.gate.wait()
@@ -63,21 +66,23 @@ class ScriptedRunner:
         if self.failures:
             self.failures -= 1
             raise RuntimeError("scripted failure of /secret/path")
-        for row in plan.fresh_rows.tolist():
-            self._playing[int(plan.page_table[row, 0])] = (len(self.prompts), 0)
-            self.prompts.append([])
+        begun = {*plan.slots[plan.fresh_rows].tolist(), *plan.restores[:, 1].tolist()}
         sampled = []
-        for row in range(plan.rows):
-            page = int(plan.page_table[row, 0])
-            number, played = self._playing[page]
-            if played == 0:
-                self.prompts[number] += plan.token_ids[
-                    plan.row_starts[row] : plan.row_starts[row + 1]
-                ].tolist()
+        for row, slot in enumerate(plan.slots.tolist()):
+            here = slice(plan.row_starts[row], plan.row_starts[row + 1])
+            places = plan.positions[here]
+            self._pages[plan.page_table[row][places // PAGE], places % PAGE] = plan.token_ids[here]
+            if slot in begun:
+                self._playing[slot] = (len(self.prompts), 0)
+                self.prompts.append([])
+            number, played = self._playing[slot]
+            if played == 0:  # what earlier sequences have run of it lies in its pages already
+                read = self._pages[plan.page_table[row]].reshape(-1)
+                self.prompts[number] = read[: plan.context_lengths[row]].tolist()
             if row in plan.sample_rows:
                 script = self.scripts[min(number, len(self.scripts) - 1)]
                 sampled.append(script[played] if played < len(script) else self.stop_id)
-                self._playing[page] = (number, played + 1)
+                self._playing[slot] = (number, played + 1)
         self._follow(masks(), sampled)
         return np.array(sampled, dtype=np.int64)
 
@@ -123,6 +128,7 @@ def running_node(
     seconds: float = 0.0,
     context: int = 2048,
     patience: float = 10.0,
+    max_wait: float = 60.0,
     pages: int = 256,
     limits: HttpLimits | None = None,
     queue: int = 1024,
@@ -130,8 +136,10 @@ def running_node(
     """A node whose sequences write `texts`, in the order in which they start."""
     chat = Chat.read(DEMO)
     end = chat.tokenizer.control["<|im_end|>"]
-    runner = ScriptedRunner([chat.written(text) for text in texts or ("",)], end, seconds)
-    scheduler = Scheduler(pages, 16, context, Budget(16, 512, 128), recurrent=True)
+    runner = ScriptedRunner([chat.written(text) for text in texts or ("",)], end, pages, seconds)
+    scheduler = Scheduler(
+        pages, 32, context, Budget(16, 512, 128), recurrent=True
+    )  # 16 slots hold checkpoints
     engine = Engine(scheduler, runner, queue)
     started: list[Server] = []
     ready, ending = threading.Event(), asyncio.Event()
@@ -145,10 +153,12 @@ def running_node(
                 width=chat.tokenizer.vocabulary_size + 3,
                 stop_ids=frozenset({end}),
                 patience=patience,
+                max_wait=max_wait,
                 chat=chat,
                 engine=engine,
                 keyring=Keyring(frozenset({hash_key(KEY)})),
                 workers=workers,
+                compiler=Compiler(),
             )
             loops.append(asyncio.get_running_loop())
             engine.start(loops[0])

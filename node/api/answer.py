@@ -15,6 +15,9 @@ from node.engine.sequence import Finish
 class Bursts(Protocol):
     """Where the ids come from: a Generation, or ids that someone has kept."""
 
+    @property
+    def cached(self) -> int: ...
+
     async def next(self, patience: float) -> Burst | None: ...
 
     def cancel(self) -> None: ...
@@ -45,6 +48,11 @@ class Answer:
         self.ending: Ending | None = None
 
     @property
+    def cached_tokens(self) -> int:
+        """Of the prompt, not run because an earlier request had run them; known with the first news."""
+        return self._bursts.cached
+
+    @property
     def output_tokens(self) -> int:
         """Sampled so far, up to the token that completed a stop sequence."""
         return self._machine.consumed
@@ -67,6 +75,8 @@ class Answer:
             return None
         if burst.finish is Finish.ERROR:
             raise ApiError("engine_error")
+        if burst.finish is Finish.EXPIRED:
+            raise ApiError("timeout", "the request waited too long for its turn")
         events = self._machine.push(burst.ids)
         if not self._machine.done and burst.finish is not None:
             events += self._machine.end(cut=burst.finish is Finish.LENGTH)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from node.access.keys import CredentialMissing, CredentialUnknown
@@ -23,11 +21,11 @@ FAULTS = {
 }
 
 
-def render_error(error: BaseException, request: Request | None) -> Response:
+def render_error(error: BaseException, request: Request | None, request_id: str) -> Response:
     """What HTTP is handed to answer with when a handler, or the reading of a request, raised."""
     if request is not None and isinstance(error, Fault) and error.kind == "not_found":
         error = ApiError("not_found", _not_found(request.path))
-    return anthropic_error(error, request.id if request else None)
+    return anthropic_error(error, request_id)
 
 
 def _not_found(path: str) -> str:
@@ -39,15 +37,12 @@ def _not_found(path: str) -> str:
     return "nothing answers at this path"
 
 
-def anthropic_error(error: BaseException, request_id: str | None) -> Response:
+def anthropic_error(error: BaseException, request_id: str) -> Response:
     told = as_api_error(error)
     b3os = {"code": told.code} | ({"param": told.param} if told.param else {})
     details = {} if told.details is None else {"details": told.details}
     error_body = {**details, "message": told.message, "type": told.row.type}
-    body: dict[str, Any] = {"b3os": b3os, "error": error_body}
-    if request_id is not None:
-        body["request_id"] = request_id
-    body["type"] = "error"
+    body = {"b3os": b3os, "error": error_body, "request_id": request_id, "type": "error"}
     return Response(told.row.status, msgspec.json.encode(body), told.headers)
 
 
@@ -62,5 +57,5 @@ def as_api_error(error: BaseException) -> ApiError:
     if isinstance(error, CredentialUnknown):
         return ApiError("invalid_api_key", headers=(("www-authenticate", "Bearer"),))
     if isinstance(error, Overloaded):
-        return ApiError("overloaded")
+        return ApiError("overloaded", retry=error.retry_after)
     return ApiError("internal")

@@ -49,6 +49,7 @@ class ApiError(Exception):
 
     param    path of the field at fault: `messages.2.content.0`
     details  of Anthropic's shape, for the few refusals after which SDKs go on by themselves
+    retry    seconds of Retry-After, where they are known better than the row knows them
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class ApiError(Exception):
         *,
         param: str | None = None,
         details: dict[str, Any] | None = None,
+        retry: int | None = None,
         headers: tuple[tuple[str, str], ...] = (),
     ) -> None:
         row = ERRORS[code]
@@ -66,8 +68,8 @@ class ApiError(Exception):
         self.message = message or row.message
         self.param = param
         self.details = details
-        retry = (("retry-after", str(row.retry)),) if row.retry is not None else ()
-        self.headers = (*headers, *retry)
+        retry = row.retry if retry is None else retry
+        self.headers = headers if retry is None else (*headers, ("retry-after", str(retry)))
         super().__init__(f"{code}: {self.message}")
 
 

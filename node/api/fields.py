@@ -31,6 +31,9 @@ class Field(NamedTuple):
     note: str = ""
     details: dict[str, Any] | None = None
 
+    def is_harmless(self, value: Any) -> bool:
+        return not isinstance(value, bool) and value in self.harmless  # to Python, False is 0
+
 
 def yes(note: str = "") -> Field:
     return Field(Verdict.SUPPORTED, note=note)
@@ -198,7 +201,7 @@ class Sieve:
                 continue
             if field.verdict is Verdict.SUPPORTED:
                 supported[name] = item
-            elif field.verdict is Verdict.REFUSED and item not in field.harmless:
+            elif field.verdict is Verdict.REFUSED and not field.is_harmless(item):
                 raise unsupported(where, f"{where}: {field.message}", field.details)
             else:
                 prefix = path if place is None else place

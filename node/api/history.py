@@ -66,8 +66,8 @@ def _read_message(sieve: Sieve, raw: Any, path: str) -> Message:
     if "content" not in fields:
         raise invalid(f"{path}.content", f"{path}.content: Field required")
     where = f"{path}.content"
-    parts = read_content(sieve, fields["content"], where, role)
-    if role == "user" and not any(not isinstance(part, Text) or part.text for part in parts):
+    parts = read_content(sieve, fields["content"], where, role, "messages.content")
+    if role == "user" and not any(not isinstance(part, Text) or part.text.strip() for part in parts):
         raise invalid(where, f"{where}: text content blocks must be non-empty")
     return Message(role, path, [(f"{where}.{number}", part) for number, part in enumerate(parts)])
 

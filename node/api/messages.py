@@ -11,7 +11,10 @@ from node.api.content import ContentWriter
 from node.api.messages_reply import MessageFrames, MessageReply
 from node.api.messages_request import MessagesRequest, parse
 from node.api.served import Served
+from node.api.wish import Wish
 from node.http.message import Request, Response, StreamResponse
+
+HEAVY_BODY = 8 * 1024  # bytes: parsing, rendering and tokenizing as much takes the loop 1 to 15 ms
 
 
 class Messages:
@@ -21,14 +24,15 @@ class Messages:
         self._served = served
 
     async def create(self, request: Request) -> Response | StreamResponse:
-        asked = await self._read(request, counting=False)
-        answer = await self._served.answer(request.id, asked.wish())
+        organization = self._served.authenticate(request)
+        asked, wish, heavy = await self._read(request, counting=False)
+        answer = await self._served.answer(request.id, organization, wish, heavy)
         try:
             reply = MessageReply(answer, asked.model, request.id, ContentWriter(asked.thinking.shown))
             if not asked.scalars.stream:
                 return Response(200, await reply.whole(), _ignored(asked))
             # Until the first token exists a failure is a plain HTTP error, and ttft can be told in the head.
-            first = await answer.next(self._served.patience)
+            first = await answer.next(max(0.0, request.arrived + self._served.patience - time.monotonic()))
         except BaseException:
             answer.close()
             raise
@@ -37,20 +41,24 @@ class Messages:
         return StreamResponse(MessageFrames(reply, first), headers=_ignored(asked), timing=timing)
 
     async def count_tokens(self, request: Request) -> Response:
-        asked = await self._read(request, counting=True)
-        wish = asked.wish()
-        prompt = await self._served.prompt(wish)
+        self._served.authenticate(request)
+        asked, wish, heavy = await self._read(request, counting=True)
+        prompt = await self._served.prompt(wish, heavy)
         await self._served.constraint(wish, prompt)  # counting refuses what creating would refuse
         return Response(200, msgspec.json.encode({"input_tokens": len(prompt.ids)}), _ignored(asked))
 
-    async def _read(self, request: Request, *, counting: bool) -> MessagesRequest:
-        self._served.authenticate(request)
-        body = read_object(await request.body(), request.headers.get("content-type"))
-        asked = parse(body, counting=counting)
+    async def _read(self, request: Request, *, counting: bool) -> tuple[MessagesRequest, Wish, bool]:
+        """(the typed request, what it wishes, whether it is heavy: too large to be worked on between frames)."""
+        body = await request.body()
+        heavy = len(body) > HEAVY_BODY
+        media_type = request.headers.get("content-type")
+        asked = await self._served.work(
+            heavy, lambda: parse(read_object(body, media_type), counting=counting)
+        )
         self._served.require(asked.model)
         if asked.thinking.on and not self._served.chat.thinks:
             asked.ignored.append("thinking")
-        return asked
+        return asked, await self._served.work(heavy, asked.wish), heavy
 
 
 def _ignored(asked: MessagesRequest) -> tuple[tuple[str, str], ...]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -76,11 +76,12 @@ class MessageReply:
     def _usage(self) -> dict[str, Any]:
         """So far. The three input counts partition the prompt."""
         return {
-            "input_tokens": self.answer.prompt_tokens,
+            "input_tokens": self.answer.prompt_tokens - self.answer.cached_tokens,
             "cache_creation_input_tokens": 0,
-            "cache_read_input_tokens": 0,
+            "cache_read_input_tokens": self.answer.cached_tokens,
             "output_tokens": self.answer.output_tokens,
             "output_tokens_details": {"thinking_tokens": self.answer.thinking_tokens},
+            "service_tier": "standard",
         }
 
 
@@ -97,22 +98,27 @@ class MessageFrames(AsyncIterator[bytes]):
         self._first = first
         self._started = False
         self._ended = False
+        self._written = time.monotonic()
 
     async def __anext__(self) -> bytes:
         if self._ended:
             raise StopAsyncIteration
         if not self._started:
             self._started = True
-            return self._reply.start_frame() + self._render(self._first or [])
+            piece = self._reply.start_frame() + self._render(self._first or [])
+        else:
+            piece = await self._next()
+        self._written = time.monotonic()
+        return piece
+
+    async def _next(self) -> bytes:
+        """What comes next, or a ping: tokens may come for a long time and show nothing."""
         try:
-            while True:
-                events = await self._reply.answer.next(PING_SECONDS)
-                if events is None:
-                    return frame({"type": "ping"})
-                if piece := self._render(events):
+            while (left := self._written + PING_SECONDS - time.monotonic()) > 0:
+                events = await self._reply.answer.next(left)
+                if events is not None and (piece := self._render(events)):
                     return piece
-        except asyncio.CancelledError:
-            raise
+            return frame({"type": "ping"})
         except Exception as error:
             if not isinstance(error, ApiError):
                 log.exception("%s failed while it streamed", self._reply.request_id)

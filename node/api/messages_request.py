@@ -13,7 +13,7 @@ from node.api.convert import convert, demand
 from node.api.errors import invalid
 from node.api.fields import Sieve
 from node.api.history import Message, read_messages, turns_of
-from node.api.parts import join, read_content
+from node.api.parts import Text, join, read_content
 from node.api.tools import Tool, ToolChoice, read_choice, read_tools
 from node.api.wish import Wish
 from node.chat.conversation import Conversation, Turn
@@ -24,6 +24,7 @@ MOST_STOP_SEQUENCES = 16
 LONGEST_STOP_SEQUENCE = 256  # characters
 LARGEST_SEED = 2**64 - 1
 CALLS = {"auto": Calls.FREE, "any": Calls.FORCED, "tool": Calls.FORCED, "none": Calls.FORBIDDEN}
+NESTED = {"tool_choice": "tool_choice", "thinking": "thinking_config", "output_config": "output_config"}
 LEAST_BUDGET = 1024  # thinking tokens
 BILLING_LINE = re.compile(
     r"x-anthropic-billing-header:[^\n]*"
@@ -113,7 +114,7 @@ class MessagesRequest:
         if messages[-1].role == "assistant":
             prefill = self._prefill(messages[-1])
             messages = messages[:-1]
-        first = [Turn("system", self.system)] if self.system else []
+        first = [Turn("system", self.system)] if self.system.strip() else []
         return Conversation(
             turns=(*first, *turns_of(messages)),
             tools=tuple(tool.spec for tool in self.tools),
@@ -129,14 +130,19 @@ class MessagesRequest:
                 f"{message.path}: `tool_use` ids were found without `tool_result` blocks immediately after: "
                 f"{', '.join(call.id for _, call in message.calls)}.",
             )
+        if not isinstance(message.parts[-1][1] if message.parts else None, Text):
+            raise invalid("messages", "messages: a last assistant message must end in text, to be continued")
         if self.thinking.on:
             raise invalid(
                 "messages", "messages: an assistant message can not be continued while thinking is on"
             )
-        if message.text != message.text.rstrip():
+        if self.output is not None:
             raise invalid(
-                message.path, f"{message.path}: final assistant content cannot end with trailing whitespace"
+                "messages", f"messages: an assistant message can not be continued in {self.output_path}"
             )
+        if message.text != message.text.rstrip():
+            where = message.path
+            raise invalid(where, f"{where}: final assistant content cannot end with trailing whitespace")
         return message.text
 
 
@@ -150,6 +156,9 @@ def parse(body: dict[str, Any], *, counting: bool = False) -> MessagesRequest:
     for name in ("model", "messages") if counting else ("model", "messages", "max_tokens"):
         if name not in fields:
             raise invalid(name, f"{name}: Field required")
+    for name, table in NESTED.items():  # what is unknown anywhere comes before what is wrong anywhere
+        if isinstance(fields.get(name), dict):
+            sieve.sift(table, fields[name], name)
     messages = read_messages(sieve, fields.pop("messages"))
     system = _system(sieve, fields.pop("system", ""))
     tools = read_tools(sieve, fields.pop("tools", []))
@@ -166,7 +175,7 @@ def parse(body: dict[str, Any], *, counting: bool = False) -> MessagesRequest:
 
 
 def _system(sieve: Sieve, system: Any) -> str:
-    parts = read_content(sieve, system, "system", "system")
+    parts = read_content(sieve, system, "system", "system", "system")
     texts = [join([part]) for part in parts]
     if isinstance(system, list) and texts and BILLING_LINE.fullmatch(texts[0]):
         parts = parts[1:]
@@ -182,7 +191,8 @@ def _thinking(sieve: Sieve, thinking: Any) -> Thinking:
         raise invalid("thinking.budget_tokens", "must be at least 1024")
     if read.type == "enabled" and read.budget_tokens is not None and read.budget_tokens < LEAST_BUDGET:
         raise invalid("thinking.budget_tokens", f"must be at least {LEAST_BUDGET}")
-    if read.type != "enabled":
+    if read.type != "enabled" and read.budget_tokens is not None:
+        sieve.ignore("thinking.budget_tokens")
         read.budget_tokens = None
     return read
 
@@ -214,7 +224,7 @@ def _check_ranges(asked: Scalars) -> None:
     if not 0.0 < asked.top_p <= 1.0:
         raise invalid("top_p", "top_p: must be above 0 and at most 1")
     if not 0 <= asked.top_k < 2**31:
-        raise invalid("top_k", "top_k: must not be negative")
+        raise invalid("top_k", "top_k: must be between 0 and 2147483647")
     if asked.seed is not None and not 0 <= asked.seed <= LARGEST_SEED:
         raise invalid("seed", "seed: must be a whole number of at most 64 bits")
     if len(asked.stop_sequences) > MOST_STOP_SEQUENCES:

@@ -17,6 +17,7 @@ KINDS = {
     "assistant": ("text", "thinking", "redacted_thinking", "tool_use"),
     "tool_result": ("text", "document", "search_result", "tool_reference"),
     "system": ("text",),
+    "document": ("text",),
 }
 KNOWN = {kind for kinds in KINDS.values() for kind in kinds}
 # Clients take an image or a document out of their history and go on if this tagged path names it.
@@ -50,33 +51,24 @@ class ToolResult(msgspec.Struct):
 Part = Text | Thinking | RedactedThinking | ToolUse | ToolResult
 
 
-def read_content(sieve: Sieve, content: Any, path: str, owner: str, tag: str = "") -> list[Part]:
+def read_content(sieve: Sieve, content: Any, path: str, owner: str, place: str, tag: str = "") -> list[Part]:
     """The parts of `content`, which is text or a list. `owner` is a key of KINDS and says which may come.
 
-    tag  what the tagged path of a refused image holds after `path`, as in `.tool_result`
+    place  `path` without numbers, under which ignored fields are named
+    tag    what the tagged path of a refused image holds before its last `.content`, as in `tool_result`
     """
     if isinstance(content, str):
         return [Text(content)] if content else []
     parts = demand(content, list, path, "text or a list of parts")
-    return [
-        _read_part(sieve, demand(part, dict, f"{path}.{number}", "an object"), f"{path}.{number}", owner, tag)
-        for number, part in enumerate(parts)
-    ]
+    read = []
+    for number, part in enumerate(parts):
+        where = f"{path}.{number}"
+        read.append(_read_part(sieve, demand(part, dict, where, "an object"), where, owner, place, tag))
+    return read
 
 
-def _read_part(sieve: Sieve, part: dict[str, Any], path: str, owner: str, tag: str) -> Part:
-    kind = part.get("type")
-    if kind == "image" or (kind == "document" and not _is_text_document(part)):
-        tagged = f"{_tagged(path, tag)}.{kind}"
-        raise unsupported(tagged, f"{tagged}: {TEXT_ONLY}")
-    if not isinstance(kind, str) or kind not in KINDS[owner]:
-        where = f"{path}.type"
-        if kind in KNOWN:
-            raise invalid(where, f"{where}: {kind} can not come here")
-        if isinstance(kind, str) and kind:
-            raise unsupported(where, f"{where}: {kind[:50]} is not supported; {TEXT_ONLY}")
-        raise invalid(where, f"{where}: must name a kind of part")
-    place = "system" if owner == "system" else "messages.content"
+def _read_part(sieve: Sieve, part: dict[str, Any], path: str, owner: str, place: str, tag: str) -> Part:
+    kind = _kind(part, path, owner, tag)
     fields = sieve.sift(kind, part, path, place)
     match kind:
         case "text":
@@ -89,14 +81,29 @@ def _read_part(sieve: Sieve, part: dict[str, Any], path: str, owner: str, tag: s
         case "tool_use":
             return _tool_use(fields, path)
         case "tool_result":
-            return _tool_result(sieve, fields, path)
+            return _tool_result(sieve, fields, path, place)
         case "document":
-            return Text(_document(sieve, fields, path))
+            return Text(_document(sieve, fields, path, place))
         case "search_result":
-            return Text(_search_result(sieve, fields, path))
+            return Text(_search_result(sieve, fields, path, place))
         case _:
             name = demand(fields.get("tool_name"), str, f"{path}.tool_name", "text")
             return Text(f"Tool loaded: {name}")
+
+
+def _kind(part: dict[str, Any], path: str, owner: str, tag: str) -> str:
+    """What the part says it is; raises ApiError unless it may come here."""
+    where, kind = f"{path}.type", part.get("type")
+    if not isinstance(kind, str) or not kind:
+        raise invalid(where, f"{where}: must name a kind of part")
+    if kind == "image" or (kind == "document" and not _is_text_document(part)):
+        tagged = f"{_tagged(path, tag)}.{kind}"
+        raise unsupported(tagged, f"{tagged}: {TEXT_ONLY}")
+    if kind in KINDS[owner]:
+        return kind
+    if kind in KNOWN:
+        raise invalid(where, f"{where}: {kind} can not come here")
+    raise unsupported(where, f"{where}: {kind[:50]} is not supported; {TEXT_ONLY}")
 
 
 def _tagged(path: str, tag: str) -> str:
@@ -121,8 +128,9 @@ def _tool_use(fields: dict[str, Any], path: str) -> ToolUse:
     return use
 
 
-def _tool_result(sieve: Sieve, fields: dict[str, Any], path: str) -> ToolResult:
-    parts = read_content(sieve, fields.get("content", ""), f"{path}.content", "tool_result", "tool_result")
+def _tool_result(sieve: Sieve, fields: dict[str, Any], path: str, place: str) -> ToolResult:
+    content = fields.get("content", "")
+    parts = read_content(sieve, content, f"{path}.content", "tool_result", f"{place}.content", "tool_result")
     text = "\n".join(part.text for part in parts if isinstance(part, Text))
     is_error = fields.get("is_error", False)
     if demand(is_error, bool, f"{path}.is_error", "true or false"):
@@ -131,24 +139,25 @@ def _tool_result(sieve: Sieve, fields: dict[str, Any], path: str) -> ToolResult:
     return ToolResult(identity, text)
 
 
-def _document(sieve: Sieve, fields: dict[str, Any], path: str) -> str:
-    where = f"{path}.source"
-    source = sieve.sift("source", demand(fields.get("source"), dict, where, "an object"), where)
+def _document(sieve: Sieve, fields: dict[str, Any], path: str, place: str) -> str:
+    where, place = f"{path}.source", f"{place}.source"
+    source = sieve.sift("source", demand(fields.get("source"), dict, where, "an object"), where, place)
     if source.get("type") == "text":
         text = demand(source.get("data"), str, f"{where}.data", "text")
     elif source.get("type") == "content":
-        parts = read_content(sieve, source.get("content", ""), f"{where}.content", "system")
-        text = join(parts)
+        content = source.get("content", "")
+        text = join(read_content(sieve, content, f"{where}.content", "document", f"{place}.content"))
     else:
         raise invalid(f"{where}.type", f"{where}.type: must be 'text' or 'content'")
     heads = [demand(fields.get(name, ""), str, f"{path}.{name}", "text") for name in ("title", "context")]
     return "\n".join([*filter(None, heads), text])
 
 
-def _search_result(sieve: Sieve, fields: dict[str, Any], path: str) -> str:
+def _search_result(sieve: Sieve, fields: dict[str, Any], path: str, place: str) -> str:
     heads = [demand(fields.get(name, ""), str, f"{path}.{name}", "text") for name in ("title", "source")]
-    parts = read_content(sieve, fields.get("content", []), f"{path}.content", "system")
-    return "\n".join([*filter(None, heads), join(parts)])
+    content = fields.get("content", [])
+    text = join(read_content(sieve, content, f"{path}.content", "document", f"{place}.content"))
+    return "\n".join([*filter(None, heads), text])
 
 
 def join(parts: list[Part]) -> str:

@@ -22,18 +22,21 @@ LONGEST_STEP = 12  # ids; what random steps go up to
 class KeptIds:
     """Ids that are there already, handed over step by step."""
 
-    def __init__(self, ids: list[int], steps: Iterator[int], cut: bool) -> None:
+    cached = 0
+
+    def __init__(self, ids: list[int], steps: Iterator[int], finish: Finish) -> None:
         self._ids = ids
         self._steps = steps
-        self._finish = Finish.LENGTH if cut else Finish.STOP
+        self._finish = finish
+        self._given = 0
 
     async def next(self, patience: float) -> Burst:
-        count = next(self._steps)
-        ids, self._ids = tuple(self._ids[:count]), self._ids[count:]
-        return Burst(ids, None if self._ids else self._finish)
+        first, self._given = self._given, self._given + next(self._steps)
+        done = self._given >= len(self._ids)
+        return Burst(tuple(self._ids[first : self._given]), self._finish if done else None)
 
     def cancel(self) -> None:
-        self._ids = []
+        """Nothing runs."""
 
 
 def steps(words: str) -> Iterator[int]:
@@ -48,10 +51,17 @@ def steps(words: str) -> Iterator[int]:
 
 
 async def replay(
-    chat: Chat, body: dict[str, Any], output: str, steps: Iterator[int], stream: bool | None, cut: bool
+    chat: Chat,
+    stop_ids: frozenset[int],
+    body: dict[str, Any],
+    output: str,
+    steps: Iterator[int],
+    stream: bool | None,
+    cut: bool,
 ) -> bytes:
     """The body of the answer to the Messages request `body`. Raises ApiError for what the node would refuse.
 
+    output  what the model wrote; it ended its turn after it, or where a stop id stands in it
     steps   ids in each step
     stream  None does as the request says
     cut     the output ends because it reached its limit, not because the model ended its turn
@@ -60,12 +70,18 @@ async def replay(
     wish = asked.wish()
     prompt = chat.prompt(wish.conversation)
     machine = chat.machine(prompt, wish.conversation.tools, wish.stops, wish.guarantee.parallel)
-    kept = KeptIds(chat.written(output), steps, cut)
+    ids = chat.written(output)
+    stop = next((place for place, number in enumerate(ids) if number in stop_ids), None)
+    if stop is None and not cut:
+        stop, ids = len(ids), [*ids, min(stop_ids)]
+    finish = Finish.LENGTH if stop is None else Finish.STOP
+    kept = KeptIds(ids if stop is None else ids[: stop + 1], steps, finish)
     answer = Answer(kept, machine, len(prompt.ids), clamped=False)
     reply = MessageReply(answer, asked.model, REQUEST_ID, ContentWriter(asked.thinking.shown, _counter()))
     if not (asked.scalars.stream if stream is None else stream):
         return await reply.whole()
-    return b"".join([frames async for frames in MessageFrames(reply, None)])
+    first = await answer.next(patience=0.0)
+    return b"".join([frames async for frames in MessageFrames(reply, first)])
 
 
 def _counter() -> Callable[[], str]:

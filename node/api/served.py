@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ import numpy as np
 
 from node.access.keys import Keyring
 from node.api.answer import Answer
+from node.api.compiler import Compiler
 from node.api.errors import ApiError, invalid, unsupported
 from node.api.wish import Wish
 from node.chat.chat import Chat
@@ -24,8 +26,6 @@ from node.engine.engine import Engine
 from node.engine.sequence import Sequence
 from node.http.message import Request
 
-LONG_TEXT = 16 * 1024  # characters: about 5 ms of tokenizing, more than the loop should lose at a time
-MANY = 8  # tools: their schemas are rendered and tokenized too
 T = TypeVar("T")
 
 
@@ -37,6 +37,7 @@ class Served:
     width     rows of the model's table of tokens, padding included
     stop_ids  sampling one of these ends the turn
     patience  seconds that the head of a stream waits for the first token
+    max_wait  seconds that a request may wait for its first step
     """
 
     name: str
@@ -45,14 +46,16 @@ class Served:
     width: int
     stop_ids: frozenset[int]
     patience: float
+    max_wait: float
     chat: Chat
     engine: Engine
     keyring: Keyring
     workers: ThreadPoolExecutor
+    compiler: Compiler
 
-    def authenticate(self, request: Request) -> None:
-        """Raises CredentialMissing or CredentialUnknown."""
-        self.keyring.check(request.headers.get("authorization"), request.headers.get("x-api-key"))
+    def authenticate(self, request: Request) -> str:
+        """The organization that the key belongs to. Raises CredentialMissing or CredentialUnknown."""
+        return self.keyring.check(request.headers.get("authorization"), request.headers.get("x-api-key"))
 
     def require(self, model: str) -> None:
         """Raise ApiError unless `model` is the one that is served. No other name maps to it."""
@@ -62,18 +65,18 @@ class Served:
             )
             raise ApiError("model_not_available", message, param="model")
 
-    async def prompt(self, wish: Wish) -> Prompt:
-        """Render and tokenize; long texts on a worker, so that streams go on meanwhile. Raises ApiError."""
-        conversation = wish.conversation
-        if conversation.tools and not self.chat.calls_tools:
+    async def work(self, heavy: bool, function: Callable[..., T], *given: Any) -> T:
+        """`function(*given)`, on a worker if it is heavy, so that streams go on meanwhile."""
+        if not heavy:
+            return function(*given)
+        return await asyncio.get_running_loop().run_in_executor(self.workers, function, *given)
+
+    async def prompt(self, wish: Wish, heavy: bool) -> Prompt:
+        """Render and tokenize. Raises ApiError."""
+        if wish.conversation.tools and not self.chat.calls_tools:
             raise unsupported("tools", "tools: this model's chat template takes none")
         try:
-            if (
-                sum(len(turn.text) for turn in conversation.turns) < LONG_TEXT
-                and len(conversation.tools) < MANY
-            ):
-                return self.chat.prompt(conversation)
-            return await self._on_worker(self.chat.prompt, conversation)
+            return await self.work(heavy, self.chat.prompt, wish.conversation)
         except TemplateError as error:
             message = f"the chat template refuses this: {error}"
             raise ApiError("invalid_request", message, param="messages") from error
@@ -84,14 +87,14 @@ class Served:
         if guarantee.empty:
             return None
         try:
-            return await self._on_worker(self.chat.constraint, guarantee, self.stop_ids, self.width)
+            return await self.compiler.run(self.chat.constraint, guarantee, self.stop_ids, self.width)
         except SchemaError as error:
             keyword = f"{error.keyword}: " if error.keyword else ""
             raise invalid(error.path, f"{error.path}: {keyword}{error}") from error
 
-    async def answer(self, request_id: str, wish: Wish) -> Answer:
+    async def answer(self, request_id: str, organization: str, wish: Wish, heavy: bool) -> Answer:
         """Submit what is asked, its output clamped to the room left. Raises ApiError, Overloaded."""
-        prompt = await self.prompt(wish)
+        prompt = await self.prompt(wish, heavy)
         length = len(prompt.ids)
         room = self.context - length
         if room < 1:
@@ -104,6 +107,9 @@ class Served:
             wish.sampling,
             self.stop_ids,
             await self.constraint(wish, prompt),
+            organization,
+            boundaries=(prompt.turn_end,),
+            deadline=time.monotonic() + self.max_wait,
         )
         machine = self.chat.machine(prompt, wish.conversation.tools, wish.stops, wish.guarantee.parallel)
         return Answer(self.engine.submit(sequence), machine, length, clamped=wish.max_tokens > room)
@@ -112,6 +118,3 @@ class Served:
         if prompt.thinking_open:
             return Thinking.OPEN
         return Thinking.OPTIONAL if wish.conversation.thinking else Thinking.CLOSED
-
-    async def _on_worker(self, work: Callable[..., T], *given: Any) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self.workers, work, *given)

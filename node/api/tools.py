@@ -63,4 +63,6 @@ def read_choice(sieve: Sieve, choice: Any, tools: list[Tool]) -> ToolChoice:
         raise invalid("tool_choice", f"tool_choice: '{read.type}' needs tools")
     if read.type == "tool" and read.name not in {tool.name for tool in tools}:
         raise invalid("tool_choice.name", f"tool_choice.name: no tool is named {read.name[:128]!r}")
+    if read.type != "tool" and read.name:
+        sieve.ignore("tool_choice.name")
     return read

@@ -15,13 +15,14 @@ LONGEST_NAME = 1024  # characters; names of tools have 128 at most, those of par
 class CallReader(Protocol):
     """Reads what stands between <tool_call> and </tool_call>: one call, or several.
 
-    started  a call has been named
+    A CallStart can not be taken back, so that it waits for the arguments to begin: what breaks off before
+    was never a call.
+
     inside   in a value, which may hold anything, control tokens too: they are to be pushed as text
-    rest     set when what came last can be no part of a call: the text that is to be given back, with
-             OPEN_CALL before it if no call was named. Nothing is read after that
+    rest     set when what came can be no call: all that was written since the last complete one, from
+             OPEN_CALL on if there is none. Nothing is read after that
     """
 
-    started: bool
     rest: str | None
 
     @property
@@ -31,4 +32,5 @@ class CallReader(Protocol):
         """The events that this text brings about."""
 
     def close(self) -> list[Event]:
-        """</tool_call> came, or the end of the turn. A call with all its values closed is complete."""
+        """</tool_call> came, or the end of the turn. A call with all its values closed is complete, and one
+        that has begun and is not is given back."""

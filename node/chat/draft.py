@@ -30,20 +30,9 @@ class Draft:
         """What it comes to if it is a draft."""
         return "".join(self._raw)
 
-    @property
-    def complete(self) -> bool:
-        """Whether it could be real if the turn ended here."""
-        ended = self.events[-1:] == [CallEnd()]
-        return ended and (self._reader is None or self._reader.started)
-
     def write(self, text: str) -> bool:
         """Take more text; False, and nothing taken, if with that it can not be real."""
-        if self._reader is None:
-            fits = not text.strip()
-        else:
-            events = self._reader.push(text)
-            self.events += events
-            fits = self._reader.rest is None and self._knows(events)
+        fits = not text.strip() if self._reader is None else self._reads(self._reader, self._reader.push(text))
         if fits:
             self._raw.append(text)
         return fits
@@ -52,10 +41,10 @@ class Draft:
         """Take a control token in the same way."""
         if self._reader is not None and self._reader.inside:
             return self.write(control)
-        if self._reader is not None:
-            self.events += self._reader.close()
-            if not self.complete:
-                return False
+        if self._reader is not None and not (
+            self._reads(self._reader, self._reader.close()) and self.events[-1:] == [CallEnd()]
+        ):
+            return False
         if control == OPEN_CALL:
             self._reader = self._form.reader(self._tools)
         elif control == CLOSE_CALL and self._reader is not None:
@@ -65,5 +54,14 @@ class Draft:
         self._raw.append(control)
         return True
 
-    def _knows(self, events: list[Event]) -> bool:
-        return all(event.name in self._tools for event in events if isinstance(event, CallStart))
+    def end(self) -> bool:
+        """The turn ends here: whether it is real. Thinking that stops within a call called nothing."""
+        left = self._reader.close() if self._reader is not None else []
+        broken = self._reader is not None and self._reader.rest is not None
+        return self.events[-1:] == [CallEnd()] and not left and not broken
+
+    def _reads(self, reader: CallReader, events: list[Event]) -> bool:
+        """Whether what the reader made of more text may be real."""
+        self.events += events
+        known = all(event.name in self._tools for event in events if isinstance(event, CallStart))
+        return known and reader.rest is None

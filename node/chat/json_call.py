@@ -15,20 +15,21 @@ class JsonCallReader:
     """Implements CallReader. Arguments may be an object or a string that holds one, and may precede the name."""
 
     def __init__(self) -> None:
-        self.started = False
         self.rest: str | None = None
+        self._complete = False  # one call is
         self._events: list[Event] = []
         self._begin(OPEN_CALL)
 
     def _begin(self, raw: str) -> None:
         """Ready for a call."""
-        self._raw = [raw]  # what came since the last complete call, until the next has its name
+        self._raw = [raw]  # what came since the last complete call
         self._step: Callable[[str, int], int] = self._seek_object
         self._string = StringReader()
         self._value = ValueReader()
         self._key = ""
         self._label = ""  # as much of the name as has come
         self._name: str | None = None
+        self._given = False  # the CallStart
         self._waiting: list[str] = []  # arguments that are not yet given
         self._argued = False  # arguments have begun
         self._whole = False
@@ -39,23 +40,20 @@ class JsonCallReader:
         return self._step in strings or self._value.in_string
 
     def push(self, text: str) -> list[Event]:
-        if self._name is None:
-            self._raw.append(text)
+        self._raw.append(text)
         place = 0
         try:
             while place < len(text):
                 place = self._step(text, place)
-        except JsonError as error:
-            self._fail(error.rest)
+        except JsonError:
+            self._fail()
         return self._taken()
 
     def close(self) -> list[Event]:
-        if self._step == self._seek_object and self.started:
-            pass
-        elif self._name is None:
-            self._fail("")
-        elif self._whole:
+        if self._name is not None and self._whole:
             self._finish("")
+        elif self._step != self._seek_object or not self._complete:
+            self._fail()
         return self._taken()
 
     # Each step reads from a place in the text on, and says up to which.
@@ -87,9 +85,10 @@ class JsonCallReader:
         if self._key not in ARGUMENTS or self._argued:
             self._step = self._skip_value
             return place
-        after = self._sign(text, place, {'"': self._read_quoted, "{": self._read_arguments})
-        self._argued = self._step != self._seek_value
-        return place if self._step == self._read_arguments else after
+        steps = {'"': self._read_quoted, "{": self._read_arguments, "n": self._skip_value}
+        after = self._sign(text, place, steps)
+        self._argued = self._step in (self._read_quoted, self._read_arguments)
+        return after if self._step in (self._read_quoted, self._seek_value) else place
 
     def _read_name(self, text: str, place: int) -> int:
         characters, place = self._string.push(text, place)
@@ -97,11 +96,8 @@ class JsonCallReader:
         _demand_name(self._label)
         if self._string.closed:
             if not self._label.strip():
-                raise JsonError("")
+                raise JsonError
             self._name = self._label
-            self._raw = []
-            self.started = True
-            self._events.append(CallStart(self._name))
             self._give("")
             self._step = self._seek_comma
         return place
@@ -116,16 +112,16 @@ class JsonCallReader:
     def _read_quoted(self, text: str, place: int) -> int:
         characters, place = self._string.push(text, place)
         if not self._value.begun and characters.strip(WHITE)[:1] not in ("", "{"):
-            raise JsonError(characters + text[place:])
+            raise JsonError
         fragment, read = self._value.push(characters, 0)
         if characters[read:].strip(WHITE):
-            raise JsonError(characters[read:] + text[place:])
+            raise JsonError
         self._give(fragment)
         if self._string.closed:
             if not self._value.begun:
                 self._give("{}")
             elif not self._value.closed:
-                raise JsonError(text[place:])
+                raise JsonError
             self._end_arguments()
         return place
 
@@ -142,7 +138,7 @@ class JsonCallReader:
 
     def _end_object(self, text: str, place: int) -> int:
         if self._name is None:
-            raise JsonError("")
+            raise JsonError
         self._finish(text[place + 1 :])
         return place + 1
 
@@ -152,14 +148,19 @@ class JsonCallReader:
         if sign in steps:
             self._step = steps[sign]
         elif sign not in WHITE:
-            raise JsonError(text[place:])
+            raise JsonError
         return place + 1
 
     def _give(self, fragment: str) -> None:
         if fragment:
             self._waiting.append(fragment)
+        if self._name is None or not self._waiting:
+            return
+        if not self._given:
+            self._events.append(CallStart(self._name))
+            self._given = True
         # A lone { waits for what follows it, so that a call without arguments gives {} in one piece.
-        if self._name is not None and self._waiting and self._waiting != ["{"]:
+        if self._waiting != ["{"]:
             self._events.append(CallArguments("".join(self._waiting)))
             self._waiting = []
 
@@ -172,10 +173,11 @@ class JsonCallReader:
         if not self._argued:
             self._give("{}")
         self._events.append(CallEnd())
+        self._complete = True
         self._begin(following)
 
-    def _fail(self, rest: str) -> None:
-        self.rest = rest if self._name is not None else "".join(self._raw)
+    def _fail(self) -> None:
+        self.rest = "".join(self._raw)
 
     def _taken(self) -> list[Event]:
         events, self._events = self._events, []
@@ -185,4 +187,4 @@ class JsonCallReader:
 def _demand_name(text: str) -> None:
     """What is longer is no name, and would have to be copied with each character that comes."""
     if len(text) > LONGEST_NAME:
-        raise JsonError(text)
+        raise JsonError

@@ -25,11 +25,7 @@ _HEX = frozenset("0123456789abcdefABCDEF")
 
 
 class JsonError(ValueError):
-    """What came is no JSON. `rest` is the text from where it is not, so that none of it is lost."""
-
-    def __init__(self, rest: str) -> None:
-        super().__init__(rest[:100])
-        self.rest = rest
+    """What came is no JSON."""
 
 
 class StringReader:
@@ -46,7 +42,7 @@ class StringReader:
         while place < len(text) and not self.closed:
             if self._escape:
                 self._escape += text[place]
-                found.append(self._unescaped(text[place + 1 :]))
+                found.append(self._unescaped())
                 place += 1
                 continue
             end = _PLAIN.match(text, place).end()  # type: ignore[union-attr]  # it matches everywhere
@@ -62,14 +58,14 @@ class StringReader:
             place = end
         return "".join(found), place
 
-    def _unescaped(self, following: str) -> str:
+    def _unescaped(self) -> str:
         """The character of the escape, if it is whole."""
         escape = self._escape
         if len(escape) == 2 and escape[1] in _SIMPLE_ESCAPES:
             self._escape = ""
             return self._lone() + _SIMPLE_ESCAPES[escape[1]]
         if escape[1] != "u" or not _HEX.issuperset(escape[2:]):
-            raise JsonError(escape + following)
+            raise JsonError
         if len(escape) < len("\\uFFFF"):
             return ""
         self._escape = ""
@@ -128,19 +124,19 @@ class ValueReader:
             end = _WORD.match(text, place).end()  # type: ignore[union-attr]  # it matches everywhere
             if end > place:
                 if not self._expected.startswith("value"):
-                    raise JsonError(text[place:])
+                    raise JsonError
                 self._word.append(text[place:end])
                 place = end
                 continue
             if self._word:
-                written.append(self._whole_word(text[place:]))
+                written.append(self._whole_word())
                 continue
             if text[place] not in WHITE:
-                written.append(self._sign(text[place], text[place:]))
+                written.append(self._sign(text[place]))
             place += 1
         return "".join(written), place
 
-    def _sign(self, sign: str, rest: str) -> str:
+    def _sign(self, sign: str) -> str:
         """What a quote, bracket, comma or colon brings about, by what is expected there."""
         match self._expected, sign:
             case (("value" | "value?" | "key" | "key?"), '"'):
@@ -148,7 +144,7 @@ class ValueReader:
                 self._expected = "after key" if self._expected.startswith("key") else "more"
             case (("value" | "value?"), ("{" | "[")):
                 if len(self._brackets) == DEEPEST:
-                    raise JsonError(rest)
+                    raise JsonError
                 self._brackets.append("}" if sign == "{" else "]")
                 self._expected = "key?" if sign == "{" else "value?"
             case (("more" | "key?" | "value?"), ("}" | "]")) if self._brackets[-1:] == [sign]:
@@ -161,7 +157,7 @@ class ValueReader:
                 self._expected = "value"
                 return ": "
             case _:
-                raise JsonError(rest)
+                raise JsonError
         return sign
 
     def _after_string(self) -> None:
@@ -172,11 +168,11 @@ class ValueReader:
         self._expected = "more"
         self.closed = not self._brackets
 
-    def _whole_word(self, rest: str) -> str:
+    def _whole_word(self) -> str:
         word = "".join(self._word)
         self._word = []
         number = _NUMBER.fullmatch(word)
         if word not in ("true", "false", "null") and not (number and can_be_read(word)):
-            raise JsonError(word + rest)
+            raise JsonError
         self._after_value()
         return word

@@ -54,6 +54,7 @@ class OutputMachine:
         self._detokenizer = Detokenizer(tokenizer)
         self._stops = StopMatcher(stop_sequences)
         self._thinking = thinking_open
+        self._thought = False  # what was given last is thinking
         self._passage = Passage(StopMatcher(()), NEWLINES) if thinking_open else Passage(self._stops)
         self._call: CallReader | None = None
         self._draft: Draft | None = None
@@ -125,7 +126,11 @@ class OutputMachine:
             self._call = self._form.reader(self._tools)
         elif tag in (OPEN_THINKING, CLOSE_THINKING) and self._passage.blank:
             self._thinking = tag == OPEN_THINKING
-            self._passage = Passage(StopMatcher(()) if self._thinking else self._stops, NEWLINES)
+            self._passage = (
+                Passage(StopMatcher(()), NEWLINES, "\n" if self._thought else "")
+                if self._thinking
+                else Passage(self._stops, NEWLINES)
+            )
         else:
             self._write(tag)
 
@@ -165,6 +170,7 @@ class OutputMachine:
         for event in events:
             if isinstance(event, CallStart):
                 self._end_passage()
+                self._thought = False
             self._events.append(event)
             if isinstance(event, CallEnd):
                 self.calls += 1
@@ -188,7 +194,7 @@ class OutputMachine:
 
     def _end_thinking(self, cut: bool) -> None:
         draft = self._draft
-        if draft is None or cut or not draft.complete:
+        if draft is None or cut or not draft.end():
             self._drop_draft()
             return
         self._draft = None
@@ -203,12 +209,13 @@ class OutputMachine:
         rest = call.rest or ""
         if rest.removeprefix(OPEN_CALL).strip():
             self._write(rest)
-        elif not call.started:  # a <tool_call> and nothing after it
+        else:  # a call, or nothing after <tool_call>
             self._end_passage()
 
     def _show(self, text: str) -> None:
         if text:
             self._events.append(Thinking(text) if self._thinking else Text(text))
+            self._thought = self._thinking
 
     def _taken(self) -> list[Event]:
         events, self._events = self._events, []

@@ -10,6 +10,7 @@ from node.chat.template import Template, TemplateError
 from node.chat.tokenizer import Tokenizer, well_formed
 
 THINK = "<think>"
+TURN = "<|im_start|>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +20,14 @@ class Prompt:
     text           as the template wrote it; a client's copy of a control token reads the same as a real one
     ids            its tokens, where they do not
     thinking_open  whether the prompt ends inside thinking, so that the answer begins there, without a tag
+    turn_end       tokens before the turn that the answer belongs to: what stays the same when the conversation
+                   goes on, for templates write an answer's turn anew once another follows
     """
 
     text: str
     ids: tuple[int, ...]
     thinking_open: bool
+    turn_end: int
 
 
 class PromptWriter:
@@ -37,12 +41,17 @@ class PromptWriter:
     def write(self, conversation: Conversation) -> Prompt:
         """The prompt of a conversation, up to where the assistant goes on. Raises TemplateError."""
         parts = self._guard.split(well_formed(self._render(conversation)))
+        ids = self._ids(parts)
         # The last control token decides: thinking closes by one, and a turn ends by one.
-        return Prompt("".join(parts), tuple(self._ids(parts)), thinking_open=parts[-2:-1] == [THINK])
+        return Prompt("".join(parts), tuple(ids), parts[-2:-1] == [THINK], self._turn_end(ids))
 
     def written(self, text: str) -> list[int]:
         """The ids that a model would have sampled to write `text`, control tokens in it being real."""
         return self._ids(self._guard.split(well_formed(text)))
+
+    def _turn_end(self, ids: list[int]) -> int:
+        turn = self._tokenizer.control.get(TURN)
+        return len(ids) - 1 - ids[::-1].index(turn) if turn in ids else len(ids)
 
     def _ids(self, parts: list[str]) -> list[int]:
         """Of text, control token, text, control token, …, text."""

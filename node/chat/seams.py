@@ -14,25 +14,22 @@ class Passage:
     alone is never given.
     """
 
-    def __init__(self, stops: StopMatcher, leading: str | None = "") -> None:
-        """`leading` are the characters to drop at its start, None for all white space.
+    def __init__(self, stops: StopMatcher, leading: str | None = "", before: str = "") -> None:
+        """`leading` are the characters to drop at its start, None for all white space. `before` comes first.
 
-        `stops` is the matcher of the whole answer; each passage is matched by itself.
+        `stops` is the matcher of the whole answer; each passage is matched by itself, as the model wrote it.
         """
         stops.end()
         self.blank = True
         self._stops = stops
         self._leading = leading
+        self._before = before
         self._given = False
         self._held: list[str] = []
 
     def push(self, text: str) -> str:
         """What of the passage can be given on; all of it when a stop string is complete."""
-        text = text.lstrip(self._leading)
-        if not text:
-            return ""
-        self._leading = ""
-        self.blank = self.blank and text.isspace()
+        self.blank = self.blank and not text.strip()
         known = self._hold(self._stops.push(text))
         return known if self._stops.matched is None else known + self._tail()
 
@@ -45,11 +42,15 @@ class Passage:
         return self._hold(self._stops.end()) + self._tail()
 
     def _hold(self, text: str) -> str:
+        text = text.lstrip(self._leading)
+        if text:
+            self._leading = ""
         kept = text.rstrip()
         if not kept:
             self._held.append(text)
             return ""
-        known = "".join((*self._held, kept))
+        known = "".join((self._before, *self._held, kept))
+        self._before = ""
         self._held = [text[len(kept) :]]
         self._given = True
         return known

@@ -7,7 +7,8 @@
     </function>
 
 A value is not quoted, and may hold any of these tags. It ends only where the line after its own closing tag
-begins with a tag of the call.
+begins with a tag of the call; where it began without a line break, as all do in a call written in one line,
+that tag may follow without one too.
 """
 
 from __future__ import annotations
@@ -27,12 +28,20 @@ PARAMETER = "<parameter="
 END_PARAMETER = "</parameter>"
 
 _END_OF_VALUE = re.compile(rf"\n?{END_PARAMETER}\n({PARAMETER}|{END_FUNCTION})")
-# What may yet be the end of a value. At the end of the turn a model that forgot </function> is forgiven, so
-# </tool_call> is held back too until it is known that more follows, and that it was part of the value.
+_END_IN_LINE = re.compile(rf"\n?{END_PARAMETER}\n?({PARAMETER}|{END_FUNCTION})")
+# What may yet be the end of a value. At the end of the turn a model that forgot </function>, or the line break
+# before it, is forgiven, so what may come then is held back until it is known that it was part of the value.
 _ENDS = [
-    f"{newline}{END_PARAMETER}\n{tag}"
+    f"{newline}{END_PARAMETER}{tags}"
     for newline in ("", "\n")
-    for tag in (PARAMETER, END_FUNCTION, f"{CLOSE_CALL}\n\n")
+    for tags in (
+        f"\n{PARAMETER}",
+        f"\n{END_FUNCTION}",
+        f"\n{CLOSE_CALL}\n\n",
+        PARAMETER,
+        f"{END_FUNCTION}{CLOSE_CALL}\n\n",
+        f"{END_FUNCTION}\n{CLOSE_CALL}\n\n",
+    )
 ]
 _BEGINNINGS = {end[:length] for end in _ENDS for length in range(1, len(end))}
 _LONGEST_BEGINNING = max(map(len, _BEGINNINGS))
@@ -42,12 +51,14 @@ class XmlCallReader:
     """Implements CallReader. Its buffer holds what is not yet understood, and stays short."""
 
     def __init__(self, tools: Mapping[str, ToolSpec]) -> None:
-        self.started = False
         self.rest: str | None = None
         self._tools = tools
-        self._raw = [OPEN_CALL]  # what came since the last complete call, until the next has its name
-        self._named = False
+        self._raw = [OPEN_CALL]  # what came since the last complete call
+        self._complete = False  # one call is
+        self._name = ""
+        self._given = False  # the CallStart
         self._buffer = ""
+        self._end_of_value = _END_OF_VALUE
         self._step: Callable[[], bool] = self._seek_function
         self._arguments = Arguments(Shapes({}))
         self._events: list[Event] = []
@@ -57,24 +68,23 @@ class XmlCallReader:
         return self._step in (self._begin_value, self._read_value)
 
     def push(self, text: str) -> list[Event]:
-        if not self._named:
-            self._raw.append(text)
+        self._raw.append(text)
         self._buffer += text
         while self.rest is None and self._step():
             pass
         return self._taken()
 
     def close(self) -> list[Event]:
-        if not self._named:
-            if self._buffer or not self.started or self._step == self._read_name:
-                self._fail()
-        elif self._step == self._seek_parameter and _may_end(self._buffer):
+        if self._step == self._seek_function and not self._buffer and self._complete:
+            return []
+        _, closed, following = self._buffer.partition(END_PARAMETER)
+        if self._step == self._seek_parameter and _may_end(self._buffer):
             self._finish()
-        elif self._step == self._read_value:
-            _, closed, following = self._buffer.partition(END_PARAMETER)
-            if closed and _may_end(following):
-                self._give(self._arguments.close())
-                self._finish()
+        elif self._step == self._read_value and closed and _may_end(following):
+            self._give(self._arguments.close())
+            self._finish()
+        else:
+            self._fail()
         return self._taken()
 
     # Each step reads on in the buffer, and says whether another step can go on there.
@@ -93,10 +103,8 @@ class XmlCallReader:
         name = self._until_bracket()
         if name is None:
             return False
-        self._raw = []
-        self.started = self._named = True
+        self._name = name
         self._arguments = Arguments(Shapes(self._tools[name].schema if name in self._tools else {}))
-        self._events.append(CallStart(name))
         self._step = self._seek_parameter
         return True
 
@@ -118,6 +126,7 @@ class XmlCallReader:
         key = self._until_bracket()
         if key is None:
             return False
+        self._start()
         self._arguments.open(key)
         self._step = self._begin_value
         return True
@@ -125,12 +134,13 @@ class XmlCallReader:
     def _begin_value(self) -> bool:
         if not self._buffer:
             return False
+        self._end_of_value = _END_OF_VALUE if self._buffer.startswith("\n") else _END_IN_LINE
         self._buffer = self._buffer.removeprefix("\n")
         self._step = self._read_value
         return True
 
     def _read_value(self) -> bool:
-        end = _END_OF_VALUE.search(self._buffer)
+        end = self._end_of_value.search(self._buffer)
         known = end.start() if end else len(self._buffer) - _beginning_at_end(self._buffer)
         self._give(self._arguments.push(self._buffer[:known]))
         if end is None:
@@ -155,15 +165,22 @@ class XmlCallReader:
         self._buffer = following
         return name.strip()
 
+    def _start(self) -> None:
+        if not self._given:
+            self._events.append(CallStart(self._name))
+            self._given = True
+
     def _finish(self) -> None:
+        self._start()
         self._give(self._arguments.end())
         self._events.append(CallEnd())
-        self._named = False
+        self._complete = True
+        self._given = False
         self._raw = [self._buffer]
         self._step = self._seek_function
 
     def _fail(self) -> None:
-        self.rest = self._buffer if self._named else "".join(self._raw)
+        self.rest = "".join(self._raw)
 
     def _give(self, fragment: str) -> None:
         if fragment:
@@ -176,7 +193,8 @@ class XmlCallReader:
 
 def _may_end(following: str) -> bool:
     """Whether a call whose values are closed is complete if the turn ends with this after them."""
-    return END_FUNCTION.startswith(following.strip()) or following.strip() == CLOSE_CALL
+    left = following.strip()
+    return END_FUNCTION.startswith(left) or left.removeprefix(END_FUNCTION).lstrip() == CLOSE_CALL
 
 
 def _beginning_at_end(text: str) -> int:

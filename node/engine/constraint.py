@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence as Rows
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol
 
@@ -29,12 +30,12 @@ class MaskBuilder:
     def __init__(self, threads: int = 1) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="masks")
 
-    def begin(self, sampling: list[Sequence]) -> GetMasks:
+    def begin(self, sampling: Rows[Sequence]) -> GetMasks:
         """Start the masks of a step, whose sampled rows are `sampling`; the result waits for them."""
         jobs = [
             (row, self._pool.submit(_mask, sequence))
             for row, sequence in enumerate(sampling)
-            if sequence.constraint is not None
+            if sequence.constraint is not None and sequence.finish is None
         ]
         return lambda: _gather(jobs)
 

@@ -14,27 +14,54 @@ import numpy as np
 from numpy.typing import NDArray
 
 from node.engine.constraint import MaskBuilder
+from node.engine.drain import DrainRate
 from node.engine.generation import Generation
 from node.engine.plan import GetMasks, StepPlan
-from node.engine.scheduler import Progress, Scheduler
+from node.engine.recording import Recorder
+from node.engine.scheduler import Scheduler
 from node.engine.sequence import Sequence
+from node.engine.step import Progress, Step
 from node.telemetry.health import FATAL_FAILURES, Health
 from node.telemetry.snapshot import EngineSnapshot
 
 log = logging.getLogger("node.engine")
 
+SETTLED_SECONDS = (
+    0.1  # of idleness, before the books are audited: tens of milliseconds that nobody should wait for
+)
+QUEUED_TOKENS = 2**22  # of prompts that wait: 32 MiB of ids, and minutes of work for any one device
+
+
+class Pass(Protocol):
+    """A forward pass that has been launched."""
+
+    def sample(self, masks: GetMasks) -> None:
+        """Launch the sampling after it."""
+        ...
+
+    def ids(self) -> NDArray[np.int64]:
+        """Sampled ids, int64 [S], in the order of plan.sample_rows; waits for them."""
+        ...
+
 
 class Runner(Protocol):
     def run(self, plan: StepPlan, masks: GetMasks) -> NDArray[np.int64]:
-        """Sampled ids, int64 [S], in the order of plan.sample_rows.
+        """`launch`, `sample` and `ids` in one. `masks` is called between the forward pass and sampling."""
+        ...
 
-        `masks` is called once, between the forward pass and sampling: they are built meanwhile.
-        """
+
+class AheadRunner(Runner, Protocol):
+    def launch(self, plan: StepPlan) -> Pass:
+        """Begin a step, after those launched before it; the plan's relays are of the last one's samples."""
         ...
 
 
 class Overloaded(Exception):
-    """The queue is full; theirs to retry."""
+    """The queue is full; theirs to retry, after so many seconds."""
+
+    def __init__(self, retry_after: int) -> None:
+        super().__init__(f"try again in {retry_after} s")
+        self.retry_after = retry_after
 
 
 class Engine:
@@ -44,12 +71,27 @@ class Engine:
     steps, and what a step did crosses back in one call a step. Nothing else is shared.
     """
 
-    def __init__(self, scheduler: Scheduler, runner: Runner, queue: int = 1024) -> None:
-        """`queue` bounds the sequences that wait; one more is refused."""
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        runner: Runner,
+        queue: int = 1024,
+        ahead: AheadRunner | None = None,
+        recorder: Recorder | None = None,
+        queued_tokens: int = QUEUED_TOKENS,
+    ) -> None:
+        """`queue` bounds the sequences that wait and `queued_tokens` their prompts; more are refused.
+
+        With `ahead` each step is planned and launched while the one before it runs.
+        """
         self._scheduler = scheduler
         self._runner = runner
+        self._ahead = ahead
+        self._recorder = recorder
         self._masks = MaskBuilder()
+        self._flight: tuple[Step, Pass] | None = None
         self._most_live = scheduler.budget.sequences + queue
+        self._most_tokens = queued_tokens
         self._inbox: deque[Callable[[], None]] = deque()
         self._wake = threading.Event()
         self._stopping = False
@@ -57,6 +99,8 @@ class Engine:
         # of the loop thread
         self._loop: asyncio.AbstractEventLoop | None = None
         self._live: dict[Sequence, Generation] = {}
+        self._queued_tokens = 0
+        self._drain = DrainRate()
         self.accepting = True  # false while the node drains
         self.health = Health(progress_at=time.monotonic())
         # written by the engine thread, whole, once a step
@@ -74,6 +118,8 @@ class Engine:
         self._wake.set()
         self._thread.join()
         self._masks.stop()
+        if self._recorder is not None:
+            self._recorder.close()
 
     @property
     def live(self) -> int:
@@ -82,21 +128,32 @@ class Engine:
 
     def submit(self, sequence: Sequence) -> Generation:
         """Queue `sequence`; raises Overloaded when too many wait, ValueError when it could never run here."""
-        if len(self._live) >= self._most_live:
-            raise Overloaded
+        queued = self._queued_tokens + len(sequence.prompt)
+        if len(self._live) >= self._most_live or (self._queued_tokens and queued > self._most_tokens):
+            waiting = max(1, len(self._live) - self._scheduler.budget.sequences)
+            raise Overloaded(self._drain.retry_after(waiting, time.monotonic()))
         self._scheduler.check(sequence)
-        generation = Generation(lambda: self._withdraw(sequence))
+        generation = Generation(lambda: self._withdraw(sequence), sequence)
         if not self._live:
             self.health.progress_at = time.monotonic()
         self._live[sequence] = generation
+        self._queued_tokens = queued
         self.health.busy = True
-        self._send(lambda: self._scheduler.add(sequence))
+        self._send(lambda: self._arrive(sequence))
         return generation
 
     def _withdraw(self, sequence: Sequence) -> None:
-        if self._live.pop(sequence, None) is not None:
+        generation = self._live.pop(sequence, None)
+        if generation is not None:
+            self._begin(generation)
             self.health.busy = bool(self._live)
             self._send(lambda: self._scheduler.cancel(sequence))
+
+    def _begin(self, generation: Generation) -> None:
+        """Its prompt no longer counts as waiting."""
+        if not generation.begun:
+            generation.begun = True
+            self._queued_tokens -= len(generation.sequence.prompt)
 
     def _send(self, message: Callable[[], None]) -> None:
         self._inbox.append(message)
@@ -104,65 +161,144 @@ class Engine:
 
     def _deliver(self, progress: list[Progress], failures: int) -> None:
         """On the loop thread: the hand-back of one step."""
-        self.health.progress_at = time.monotonic()
+        now = time.monotonic()
+        self.health.progress_at = now
         self.health.failures = failures
-        for step in progress:
-            generation = self._live.get(step.sequence)
+        for sequence, ids, finish in progress:
+            generation = self._live.get(sequence)
             if generation is None:
                 continue  # withdrawn while the step ran
-            if step.finish is not None:
-                del self._live[step.sequence]
-            generation.deliver(step.ids, step.finish)
+            self._begin(generation)
+            if finish is not None:
+                del self._live[sequence]
+                self._drain.ended(now)
+            generation.deliver(ids, finish)
         self.health.busy = bool(self._live)
 
     # the engine thread
 
     def _work(self) -> None:
+        turn = self._plain_turn if self._ahead is None else self._overlapped_turn
         try:
             while not self._stopping:
-                while self._inbox:
-                    self._inbox.popleft()()
-                if not self._step():
-                    self._wake.wait()
-                    self._wake.clear()
+                self._read_inbox()
+                if expired := self._scheduler.expire(time.monotonic()):
+                    self._hand_back(expired, self.snapshot.failures)
+                if not turn():
+                    self._rest()
+            self._read_inbox()
+            if self._flight is not None:
+                self._finish(*self._flight)
         except Exception:
             log.critical("the engine thread has died", exc_info=True)
             self.health.failures = FATAL_FAILURES
 
-    def _step(self) -> bool:
-        """Run one step; False when there is nothing to run."""
-        last = self.snapshot
+    def _read_inbox(self) -> None:
+        while self._inbox:
+            self._inbox.popleft()()
+
+    def _plain_turn(self) -> bool:
+        """One step from plan to hand-back; False when there is nothing to run."""
         step = self._scheduler.plan()
         if step is None:
-            if not self._scheduler.has_work:
-                self._scheduler.audit()
-            self.snapshot = self._picture(last.steps, last.failures)
             return False
+        self._record(step)
         try:
-            masks = self._masks.begin(step.sampling)
-            progress, failures = self._scheduler.retire(step, self._runner.run(step.plan, masks)), 0
+            ids = self._runner.run(step.plan, self._masks.begin(step.sampling))
         except Exception:
-            log.exception("a step failed; its requests: %s", " ".join(row.id for row in step.rows))
-            progress, failures = self._scheduler.fail(step), last.failures + 1
-        self.snapshot = self._picture(last.steps + 1, failures)
+            self._fail(step)
+        else:
+            self._retire(step, ids)
+        return True
+
+    def _overlapped_turn(self) -> bool:
+        """Launch the next step, then hand back the one before it; False when there is neither."""
+        assert self._ahead is not None
+        before, self._flight = self._flight, None
+        step = self._scheduler.plan()
+        launched = None
+        if step is not None:
+            self._record(step)
+            try:
+                launched = self._ahead.launch(step.plan)
+            except Exception:
+                if before is not None:
+                    self._finish(*before)
+                self._fail(step)
+                return True
+        if before is not None:
+            self._finish(*before)
+        if step is not None and launched is not None:
+            try:
+                launched.sample(self._masks.begin(step.sampling))  # the ids they depend on are known by now
+            except Exception:
+                self._fail(step)
+            else:
+                self._flight = step, launched
+        return step is not None or before is not None
+
+    def _finish(self, step: Step, launched: Pass) -> None:
+        try:
+            ids = launched.ids()
+        except Exception:
+            self._fail(step)
+        else:
+            self._retire(step, ids)
+
+    def _retire(self, step: Step, ids: NDArray[np.int64]) -> None:
+        self._done(self._scheduler.retire(step, ids), failures=0)
+
+    def _fail(self, step: Step) -> None:
+        log.exception("a step failed; its requests: %s", " ".join(row.id for row in step.rows))
+        self._done(self._scheduler.fail(step), self.snapshot.failures + 1)
+
+    def _done(self, progress: list[Progress], failures: int) -> None:
+        self.snapshot = self._picture(self.snapshot.steps + 1, failures)
+        self._hand_back(progress, failures)
+
+    def _hand_back(self, progress: list[Progress], failures: int) -> None:
+        if self._recorder is not None:
+            self._recorder.progress(progress)
         assert self._loop is not None
         try:
             self._loop.call_soon_threadsafe(self._deliver, progress, failures)
         except RuntimeError:  # the loop has closed: nobody is left to tell
             self._stopping = True
-        return True
+
+    def _rest(self) -> None:
+        self.snapshot = self._picture(self.snapshot.steps, self.snapshot.failures)
+        if not self._wake.wait(SETTLED_SECONDS) and not self._scheduler.has_work:
+            self._scheduler.audit()
+        self._wake.wait()
+        self._wake.clear()
+
+    def _arrive(self, sequence: Sequence) -> None:
+        if self._recorder is not None:
+            self._recorder.arrival(sequence)
+        self._scheduler.add(sequence)
+
+    def _record(self, step: Step) -> None:
+        if self._recorder is not None:
+            self._recorder.plan(step)
 
     def _picture(self, steps: int, failures: int) -> EngineSnapshot:
         scheduler = self._scheduler
+        pages, checkpoints, counts = scheduler.pages, scheduler.prefixes.checkpoints, scheduler.counts
         return EngineSnapshot(
             running=len(scheduler.running),
             waiting=len(scheduler.waiting),
-            pages_free=scheduler.pages.free,
-            pages_total=scheduler.pages.total,
-            slots_free=scheduler.slots.free,
-            slots_total=scheduler.slots.total,
+            pages_free=pages.free,
+            pages_idle=pages.idle,
+            pages_total=pages.total,
+            slots_free=scheduler.slots_free,
+            slots_total=scheduler.slots_total,
+            checkpoints=len(checkpoints),
+            checkpoints_total=checkpoints.total,
             steps=steps,
-            prompt_tokens=scheduler.prompt_tokens,
-            sampled_tokens=scheduler.sampled_tokens,
+            prompt_tokens=counts.prompt,
+            sampled_tokens=counts.sampled,
+            reused_tokens=counts.reused,
+            recomputed_tokens=counts.recomputed,
+            preemptions=counts.preemptions,
             failures=failures,
         )

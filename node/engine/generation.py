@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from node.engine.sequence import Finish
+from node.engine.sequence import Finish, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +24,18 @@ class Generation:
     by whatever way, must call `cancel`: it is harmless after the end and frees the sequence before it.
     """
 
-    def __init__(self, withdraw: Callable[[], None]) -> None:
+    def __init__(self, withdraw: Callable[[], None], sequence: Sequence) -> None:
         self._withdraw = withdraw
+        self.sequence = sequence
+        self.begun = False  # whether news of it has come
         self._ids: list[int] = []
         self._finish: Finish | None = None
         self._waiter: asyncio.Future[None] | None = None
+
+    @property
+    def cached(self) -> int:
+        """Tokens of the prompt that did not have to be run; known with the first burst, 0 before."""
+        return self.sequence.cached if self.begun else 0
 
     def deliver(self, ids: tuple[int, ...], finish: Finish | None) -> None:
         """Called once a step by the engine's hand-back."""

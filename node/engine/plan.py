@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 PAGE = 64  # tokens of KV in a page; also the chunk of the delta rule and the only legal place of a checkpoint
 SCRATCH = 0  # page 0 and slot 0 belong to no sequence: padding reads and writes there
+
+
+def _nothing() -> NDArray[np.int64]:
+    return np.zeros(0, dtype=np.int64)
+
+
+def _no_pairs() -> NDArray[np.int64]:
+    return np.zeros((0, 2), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +37,18 @@ class StepPlan:
     top_p        float32 [S]
     top_k        int64   [S]
     seeds        uint64  [S]
+
+    Of prefixes that are reused:
+
+    restores     int64   [K, 2]   (from, to): slots copied before the pass, all at once
+    saves        int64   [C, 2]   (from, to): slots copied after it
+    dry          int64   [D]      places in token_ids that run for the state alone: their keys and values lie in
+                                  pages that others read too, and go to SCRATCH instead
+
+    Of a step that is planned while the one before it runs:
+
+    relays       int64   [F, 2]   (place in token_ids, place among the sampled ids of the step before): tokens
+                                  that the host does not know yet
     """
 
     token_ids: NDArray[np.int64]
@@ -41,6 +61,10 @@ class StepPlan:
     top_p: NDArray[np.float32]
     top_k: NDArray[np.int64]
     seeds: NDArray[np.uint64]
+    restores: NDArray[np.int64] = field(default_factory=_no_pairs)
+    saves: NDArray[np.int64] = field(default_factory=_no_pairs)
+    dry: NDArray[np.int64] = field(default_factory=_nothing)
+    relays: NDArray[np.int64] = field(default_factory=_no_pairs)
 
     @property
     def rows(self) -> int:

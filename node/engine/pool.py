@@ -48,7 +48,7 @@ class Pool:
         """Return what `take` handed out; raises PoolError for anything that is not held."""
         if len(numbers) and (numbers.min() <= SCRATCH or numbers.max() > self.total):
             raise PoolError(f"not of this pool: {numbers.tolist()}")
-        if not self._held[numbers].all() or len(np.unique(numbers)) != len(numbers):
+        if not self._held[numbers].all() or len(set(numbers.tolist())) != len(numbers):
             raise PoolError(f"given back twice: {numbers.tolist()}")
         self._held[numbers] = False
         self._stack[self._free : self._free + len(numbers)] = numbers
@@ -56,10 +56,12 @@ class Pool:
 
     def audit(self, held: NDArray[np.int64]) -> None:
         """Raise PoolError unless exactly `held` is held, each once, and all else is free."""
-        if len(np.unique(held)) != len(held):
+        times = np.bincount(held, minlength=self.total + 1)
+        if (times > 1).any():
             raise PoolError("a number is held by two sequences")
-        if not np.array_equal(np.sort(held), np.flatnonzero(self._held)):
+        if not np.array_equal(times > 0, self._held):
             raise PoolError("what sequences hold is not what the pool has handed out")
         free = self._stack[: self._free]
-        if self._held[free].any() or len(np.unique(free)) != len(free) or len(held) + len(free) != self.total:
+        listed = np.bincount(free, minlength=self.total + 1)
+        if (listed > 1).any() or self._held[free].any() or len(held) + len(free) != self.total:
             raise PoolError("free and held do not add up")

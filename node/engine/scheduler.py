@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence as Rows
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from node.engine.plan import PAGE, SCRATCH, StepPlan
-from node.engine.pool import Pool
-from node.engine.sequence import NOTHING, Finish, Sequence
+from node.engine.admission import Admission
+from node.engine.chunks import share
+from node.engine.plan import PAGE, SCRATCH
+from node.engine.prefixes import Prefixes
+from node.engine.seats import Seats
+from node.engine.sequence import Finish, Sequence
+from node.engine.step import Chunk, Progress, Restore, Save, Step, compose, filled_pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,176 +34,272 @@ class Budget:
         return replace(self, sequences=sequences)
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A plan and the sequences of its rows. The plan crosses to the runner, the sequences do not."""
+@dataclass(slots=True)
+class Counts:
+    """Tokens and preemptions since the start.
 
-    plan: StepPlan
-    rows: tuple[Sequence, ...]
+    prompt      tokens of prompts that were run for the first time
+    reused      tokens of prompts that were not, because an earlier sequence had run them
+    recomputed  tokens run again after a preemption
+    sampled     tokens handed on
+    """
 
-    @property
-    def sampling(self) -> list[Sequence]:
-        """The sequences of plan.sample_rows."""
-        return [self.rows[row] for row in self.plan.sample_rows.tolist()]
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """What one step did for one sequence: the ids it sampled, and why it ended if it did."""
-
-    sequence: Sequence
-    ids: tuple[int, ...]
-    finish: Finish | None
+    prompt: int = 0
+    reused: int = 0
+    recomputed: int = 0
+    sampled: int = 0
+    preemptions: int = 0
 
 
 class Scheduler:
-    """Continuous batching over two fixed pools.
+    """Continuous batching over pages and slots.
 
-    A sequence is admitted, first come first served, once the pages for its whole prompt and limit are free,
-    so that nothing that runs can ever run out. `plan` and `retire` alternate; `cancel` comes between steps.
+    `plan` promises that the step it returns will run, and `retire` or `fail` tells that it has. They may
+    alternate, or one step may be planned while the one before it runs; then its tokens come by relay, and what a
+    sequence of both held is free once both are done. `cancel` and `expire` come between.
     """
 
     def __init__(self, pages: int, slots: int, context: int, budget: Budget, recurrent: bool) -> None:
-        """Pools of `pages` and `slots`; `recurrent` says whether the model has delta layers at all."""
-        self.budget = budget
-        self.pages = Pool(pages)
-        self.slots = Pool(slots)
-        self.recurrent = recurrent
-        self.waiting: deque[Sequence] = deque()
-        self.running: list[Sequence] = []
-        self.prompt_tokens = 0  # computed since the start
-        self.sampled_tokens = 0
+        """Slots beyond those of the sequences hold checkpoints; `recurrent`: the model has delta layers."""
         seats = min(budget.sequences, slots) if recurrent else budget.sequences
-        self._seats = Pool(seats)
-        self._page_table = np.full((seats + 1, -(-context // PAGE)), SCRATCH, dtype=np.int64)
+        self.budget = budget
+        self.seats = Seats(seats, context)
+        self.prefixes = Prefixes(pages, seats + 1, slots - seats if recurrent else 0, recurrent)
+        self.pages = self.prefixes.pages
+        self.admission = Admission(self.seats, self.prefixes)
+        self.waiting = self.admission.waiting
+        self.running: list[Sequence] = []  # in order of admission
+        self.counts = Counts()
+        self._recurrent = recurrent
+        self._prefilling: list[Sequence] = []  # in order of admission
+        self._decoding = _seats([])
+        self._leaving: list[Sequence] = []  # done or preempted, and still in a step in flight
+        self._flight: list[Step] = []
 
     @property
     def has_work(self) -> bool:
-        return bool(self.running or self.waiting)
+        return bool(self.running or self.waiting or self._flight)
+
+    @property
+    def slots_total(self) -> int:
+        return self.seats.pool.total + self.prefixes.checkpoints.total if self._recurrent else 0
+
+    @property
+    def slots_free(self) -> int:
+        """Slots that no sequence has; those of checkpoints count, for they make room."""
+        return self.slots_total - (self.seats.pool.held if self._recurrent else 0)
 
     def check(self, sequence: Sequence) -> None:
         """Raise ValueError if it could never run here. Reads constants only: any thread may ask."""
-        most = min(self.pages.total, self._page_table.shape[1])
+        most = min(self.pages.total, self.seats.page_table.shape[1])
         if sequence.most_pages > most:
             raise ValueError(f"{sequence.id} needs {sequence.most_pages} pages, a sequence can have {most}")
 
     def add(self, sequence: Sequence) -> None:
         """Queue a sequence that has passed `check`."""
-        self.waiting.append(sequence)
+        self.admission.add(sequence)
 
     def cancel(self, sequence: Sequence) -> None:
-        """Take it out, wherever it is; its pages and slot are back when this returns."""
-        if sequence.finish is not None:
-            return
-        if sequence.seat < 0:
-            self.waiting.remove(sequence)
-            sequence.finish = Finish.CANCELLED
-        else:
+        """Take it out, wherever it is; what it held is back when this returns, or the step in flight is done."""
+        if sequence.finish is None:
             self._end(sequence, Finish.CANCELLED)
 
+    def expire(self, now: float) -> list[Progress]:
+        """End those that were to have begun by `now`, time.monotonic() seconds, and have not."""
+        expired = self.admission.expired(now)
+        for sequence in expired:
+            self._end(sequence, Finish.EXPIRED)
+        return [Progress(sequence, (), Finish.EXPIRED) for sequence in expired]
+
+    # a step
+
     def plan(self) -> Step | None:
-        """The next step, or None when nothing can run."""
-        self._admit()
-        decoding = [sequence for sequence in self.running if sequence.decoding]
-        left = self.budget.mixed_tokens if decoding else self.budget.tokens
-        rows: list[tuple[Sequence, int]] = [(sequence, 1) for sequence in decoding]
-        for sequence in self.running:
-            if left and not sequence.decoding:
-                chunk = min(left, sequence.remaining)
-                rows.append((sequence, chunk))
-                left -= chunk
-        if not rows:
+        """The next step, or None when nothing can run (before the step in flight is done)."""
+        preemptions = self.counts.preemptions
+        decoding = self._grow()
+        restores = self._admit() if self.counts.preemptions == preemptions else ()
+        chunks = self._chunks(self.budget.mixed_tokens if len(decoding) else self.budget.tokens)
+        if not len(decoding) and not chunks:
             return None
-        rows.sort(key=lambda row: row[1] > 1)  # the kernels for one token and for chunks each see one range
-        return self._step(rows)
+        before = self._flight[-1] if self._flight else None
+        saves = self._saves(chunks)
+        step = compose(self.seats, decoding, chunks, restores, saves, before, self._recurrent)
+        self.seats.computed[step.seats] += step.plan.row_lengths
+        self.seats.in_flight[step.seats] += 1
+        self.seats.left[step.sampled_seats] -= 1
+        self._flight.append(step)
+        for chunk in chunks:
+            if chunk.end == self.seats.target[chunk.sequence.seat]:
+                self._prefilling.remove(chunk.sequence)
+                if chunk.sequence.limit:
+                    self._decoding = np.append(self._decoding, chunk.sequence.seat)
+        return step
 
     def retire(self, step: Step, sampled: NDArray[np.int64]) -> list[Progress]:
-        """Book what `step` computed and sampled (int64 [S], in the order of its sample_rows)."""
-        for sequence, length in zip(step.rows, step.plan.row_lengths.tolist(), strict=True):
-            self.prompt_tokens += 0 if sequence.decoding else length
-            sequence.computed += length
-        self.sampled_tokens += len(sampled)
-        ids = dict(zip(step.plan.sample_rows.tolist(), sampled.tolist(), strict=True))
-        progress = []
-        for row, sequence in enumerate(step.rows):
-            new: tuple[int, ...] = (ids[row],) if row in ids else ()
-            sequence.output.extend(new)
-            finish = self._finish(sequence)
+        """Book what the oldest step in flight computed and sampled (int64 [S], as its sample_rows)."""
+        self._land(step)
+        self.seats.last[step.sampled_seats] = sampled
+        for sequence in filled_pages(step):
+            if sequence.finish is None:
+                self._name_pages(sequence)
+        for save in step.saves:
+            self.prefixes.saved(*save)
+        progress = [done for chunk in step.chunks if (done := self._book(chunk)) is not None]
+        for sequence, token in zip(step.sampling, sampled.tolist(), strict=True):
+            if sequence.finish is not None:  # it ended while this step was in flight
+                continue
+            output, finish = sequence.output, None
+            output.append(token)
+            if token in sequence.stop_ids:
+                finish = Finish.STOP
+            elif len(output) >= sequence.limit:
+                finish = Finish.LENGTH
+            progress.append(Progress(sequence, (token,), finish))
             if finish is not None:
                 self._end(sequence, finish)
-            if new or finish is not None:
-                progress.append(Progress(sequence, new, finish))
+        self.counts.sampled += sum(len(done.ids) for done in progress)
+        self._release_landed()
         return progress
 
     def fail(self, step: Step) -> list[Progress]:
         """The step could not be run: end all its sequences and take everything back."""
-        for sequence in step.rows:
-            self._end(sequence, Finish.ERROR)
-        return [Progress(sequence, (), Finish.ERROR) for sequence in step.rows]
+        self._land(step)
+        for save in step.saves:
+            self.prefixes.checkpoints.give_back(save.slot)
+        progress = []
+        for sequence in dict.fromkeys([*step.rows, *(restore.sequence for restore in step.restores)]):
+            if sequence.finish is None:
+                self._end(sequence, Finish.ERROR)
+                progress.append(Progress(sequence, (), Finish.ERROR))
+        self._release_landed()
+        return progress
 
     def audit(self) -> None:
-        """Raise PoolError unless every page, slot and seat is either free or held by one running sequence."""
-        held = [sequence.pages for sequence in self.running]
-        self.pages.audit(np.concatenate([NOTHING, *held]))
-        self.slots.audit(_numbers([s.slot for s in self.running if self.recurrent]))
-        self._seats.audit(_numbers([s.seat for s in self.running]))
+        """Raise PoolError unless every page, slot and seat is explained by who sits and what is kept."""
+        seated = [*self.running, *self._leaving]
+        held = [self.seats.pages(sequence.seat) for sequence in seated]
+        reserved = [save.slot for step in self._flight for save in step.saves]
+        self.seats.pool.audit(_seats([sequence.seat for sequence in seated]))
+        self.prefixes.audit(np.concatenate([_seats([]), *held]), reserved, set(self.running))
 
-    def _admit(self) -> None:
-        while self.waiting and self._seats.free:
-            sequence = self.waiting[0]
-            if sequence.most_pages > self.pages.free:
-                return
-            self.waiting.popleft()
-            sequence.pages = self.pages.take(sequence.most_pages)
-            sequence.seat = int(self._seats.take(1)[0])
-            sequence.slot = int(self.slots.take(1)[0]) if self.recurrent else SCRATCH
-            self._page_table[sequence.seat, : len(sequence.pages)] = sequence.pages
+    # what runs next
+
+    def _grow(self) -> NDArray[np.int64]:
+        """The seats that decode in this step, each with a page for its token; the youngest make room."""
+        decoding: NDArray[np.int64] = self._decoding[self.seats.left[self._decoding] > 0]
+        lacking = decoding[self.seats.computed[decoding] >= self.seats.held[decoding] * PAGE]
+        if not len(lacking):
+            return decoding
+        coming = sum(self._sole_pages(sequence) for sequence in self._leaving)
+        while len(lacking) > self.pages.free + coming and len(self.running) > 1:
+            victim = self.running[-1]
+            seat, pages = victim.seat, self._sole_pages(victim)
+            self._preempt(victim)
+            if victim.seat >= 0:
+                coming += pages
+            decoding, lacking = decoding[decoding != seat], lacking[lacking != seat]
+        granted, stalled = lacking[: self.pages.free], lacking[self.pages.free :]
+        for seat, page in zip(granted.tolist(), self.pages.take(len(granted)).tolist(), strict=True):
+            self.seats.append(seat, [page])
+        return decoding if not len(stalled) else decoding[~np.isin(decoding, stalled)]
+
+    def _admit(self) -> tuple[Restore, ...]:
+        admitted = self.admission.admit(self._prefilling)
+        for sequence, _ in admitted:
             self.running.append(sequence)
+            self._prefilling.append(sequence)
+            self.counts.reused += 0 if sequence.ran else sequence.cached
+        return tuple(Restore(sequence, slot) for sequence, slot in admitted if slot != SCRATCH)
+
+    def _chunks(self, budget: int) -> list[Chunk]:
+        starts = [int(self.seats.computed[sequence.seat]) for sequence in self._prefilling]
+        stops = [self.seats.next_stop(sequence.seat) for sequence in self._prefilling]
+        wanted = [stop - start for start, stop in zip(starts, stops, strict=True)]
+        owners = [sequence.organization for sequence in self._prefilling]
+        parts = zip(self._prefilling, starts, share(budget, wanted, owners), strict=True)
+        return [Chunk(sequence, start, start + length) for sequence, start, length in parts if length]
+
+    def _saves(self, chunks: list[Chunk]) -> tuple[Save, ...]:
+        saves = []
+        for sequence, _, end in chunks:
+            cuts = self.seats.cuts[sequence.seat]
+            if cuts and cuts[-1] == end:
+                cuts.pop()
+                if (slot := self.prefixes.save(sequence, end)) is not None:
+                    saves.append(Save(sequence, end, slot))
+        return tuple(saves)
+
+    # what has run
+
+    def _land(self, step: Step) -> None:
+        self._flight.remove(step)
+        self.seats.in_flight[step.seats] -= 1
+
+    def _name_pages(self, sequence: Sequence) -> None:
+        """Of what has run: the last token of a page is known, for the step that sampled it has retired."""
+        seat = sequence.seat
+        flying = sum(
+            int(step.plan.row_lengths[np.flatnonzero(step.seats == seat)].sum()) for step in self._flight
+        )
+        computed = int(self.seats.computed[seat]) - flying
+        self.seats.named[seat] = self.prefixes.name(
+            sequence, self.seats.page_table[seat], int(self.seats.named[seat]), computed
+        )
+
+    def _book(self, chunk: Chunk) -> Progress | None:
+        sequence = chunk.sequence
+        self.counts.recomputed += max(0, min(chunk.end, sequence.ran) - chunk.start)
+        self.counts.prompt += max(0, min(chunk.end, len(sequence.prompt)) - max(chunk.start, sequence.ran))
+        if sequence.limit or sequence.finish is not None or chunk.end < len(sequence.prompt):
+            return None
+        self._end(sequence, Finish.LENGTH)
+        return Progress(sequence, (), Finish.LENGTH)
+
+    # leaving
+
+    def _preempt(self, sequence: Sequence) -> None:
+        """Back to the head of its queue. It will go on from its own prefix as far as that is still there."""
+        self.counts.preemptions += 1
+        sequence.ran = max(sequence.ran, int(self.seats.computed[sequence.seat]))
+        self._leave(sequence)
 
     def _end(self, sequence: Sequence, finish: Finish) -> None:
-        self._page_table[sequence.seat] = SCRATCH
-        self.pages.give(sequence.pages)
-        self._seats.give(_numbers([sequence.seat]))
-        if self.recurrent:
-            self.slots.give(_numbers([sequence.slot]))
-        sequence.pages, sequence.slot, sequence.seat = NOTHING, SCRATCH, -1
         sequence.finish = finish
+        if sequence.output:
+            self.admission.lengths.add(len(sequence.output))
+        if sequence in self._leaving:  # preempted, and ended before the step in flight was done
+            return
+        if sequence.seat >= 0:
+            self._leave(sequence)
+        else:
+            self.admission.remove(sequence)
+
+    def _leave(self, sequence: Sequence) -> None:
         self.running.remove(sequence)
+        self.prefixes.stop_growing(sequence)
+        self.admission.leave(sequence)
+        self._decoding = self._decoding[self._decoding != sequence.seat]
+        if sequence in self._prefilling:
+            self._prefilling.remove(sequence)
+        if self.seats.in_flight[sequence.seat]:
+            self._leaving.append(sequence)
+        else:
+            self._release(sequence)
 
-    def _finish(self, sequence: Sequence) -> Finish | None:
-        if sequence.output and sequence.output[-1] in sequence.stop_ids:
-            return Finish.STOP
-        if sequence.decoding and len(sequence.output) >= sequence.limit:
-            return Finish.LENGTH
-        return None
+    def _release_landed(self) -> None:
+        for sequence in [s for s in self._leaving if not self.seats.in_flight[s.seat]]:
+            self._leaving.remove(sequence)
+            self._release(sequence)
 
-    def _step(self, rows: Rows[tuple[Sequence, int]]) -> Step:
-        sequences = tuple(sequence for sequence, _ in rows)
-        lengths = _numbers([length for _, length in rows])
-        computed = _numbers([sequence.computed for sequence in sequences])
-        row_starts = np.concatenate([[0], np.cumsum(lengths)])
-        token_ids = np.concatenate([np.asarray(s.next_tokens(n), dtype=np.int64) for s, n in rows])
-        offsets = np.repeat(computed - row_starts[:-1], lengths)
-        sampling = [
-            (row, sequence.sampling)
-            for row, (sequence, length) in enumerate(rows)
-            if length == sequence.remaining and sequence.limit
-        ]
-        width = -(-int((computed + lengths).max()) // PAGE)
-        plan = StepPlan(
-            token_ids=token_ids,
-            positions=np.arange(len(token_ids)) + offsets,
-            row_starts=row_starts,
-            page_table=self._page_table[[s.seat for s in sequences], :width],
-            slots=_numbers([s.slot for s in sequences]),
-            sample_rows=_numbers([row for row, _ in sampling]),
-            temperature=np.array([s.temperature for _, s in sampling], dtype=np.float32),
-            top_p=np.array([s.top_p for _, s in sampling], dtype=np.float32),
-            top_k=_numbers([s.top_k for _, s in sampling]),
-            seeds=np.array([s.seed for _, s in sampling], dtype=np.uint64),
-        )
-        return Step(plan, sequences)
+    def _release(self, sequence: Sequence) -> None:
+        self.pages.release(self.seats.pages(sequence.seat))
+        self.seats.give(sequence)
+        if sequence.finish is None:
+            self.waiting.add_first(sequence)
+
+    def _sole_pages(self, sequence: Sequence) -> int:
+        return self.pages.held_once(self.seats.pages(sequence.seat))
 
 
-def _numbers(values: list[int]) -> NDArray[np.int64]:
-    return np.array(values, dtype=np.int64)
+def _seats(numbers: list[int]) -> NDArray[np.int64]:
+    return np.array(numbers, dtype=np.int64)

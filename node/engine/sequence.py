@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from node.engine.plan import PAGE, SCRATCH
+from node.engine.plan import PAGE
 from node.engine.sampling import Sampling
 
 if TYPE_CHECKING:
     from node.engine.constraint import Constraint
 
-NOTHING = np.zeros(0, dtype=np.int64)
+KEY_BYTES = 16  # of BLAKE2b: 2**64 pages before two are likely to share a key, and nobody can aim for it
 
 
 class Finish(StrEnum):
@@ -24,22 +25,30 @@ class Finish(StrEnum):
     STOP = "stop"  # it sampled one of its stop ids
     LENGTH = "length"  # it reached its limit
     CANCELLED = "cancelled"  # nobody waits for it any more
+    EXPIRED = "expired"  # it waited past its deadline and never ran
     ERROR = "error"  # a step that held it failed
 
 
 @dataclass(eq=False, slots=True)
 class Sequence:
-    """Counters are `computed` and the length of `output`; everything else follows from them.
+    """What lives as long as the request. Pages, slot and progress live as long as its seat: see Seats.
 
-    id           the request's id
-    prompt       int64 [P], at least one token
-    limit        most tokens to generate; 0 runs the prompt and samples nothing
-    stop_ids     sampling one of these ends the sequence
-    constraint   says what it may sample, or None where it may anything
-    constrained  how much of the output the constraint has seen
-    computed     tokens whose keys, values and state are in its pages and slot
-    output       sampled ids, a stop id included
-    pages        int64 [pages] in order of position; empty while it waits
+    id            the request's id
+    prompt        int64 [P], at least one token
+    limit         most tokens to generate; 0 runs the prompt and samples nothing
+    stop_ids      sampling one of these ends the sequence
+    constraint    says what it may sample, or None where it may anything
+    organization  whose queue it waits in, and whose prefixes it may reuse
+    boundaries    token counts, ascending, where a later prompt may part from this one: ends of turns. Few, for
+                  each costs a slot; none means the prompt's end
+    deadline      time.monotonic() seconds by which it must have begun, or None
+
+    constrained   how much of the output the constraint has seen
+    output        sampled ids, a stop id included
+    cached        tokens of the prompt that were not run, because an earlier sequence had run them
+    ran           tokens that had been run when it was last preempted
+    keys          of its leading full pages, as far as they were asked for
+    seat          its row in Seats; -1 while it waits
     """
 
     id: str
@@ -48,11 +57,14 @@ class Sequence:
     sampling: Sampling
     stop_ids: frozenset[int]
     constraint: Constraint | None = None
+    organization: str = ""
+    boundaries: tuple[int, ...] = ()
+    deadline: float | None = None
     constrained: int = 0
-    computed: int = 0
     output: list[int] = field(default_factory=list)
-    pages: NDArray[np.int64] = field(default_factory=lambda: NOTHING)
-    slot: int = SCRATCH
+    cached: int = 0
+    ran: int = 0
+    keys: list[bytes] = field(default_factory=list)
     seat: int = -1
     finish: Finish | None = None
 
@@ -64,25 +76,47 @@ class Sequence:
 
     @property
     def length(self) -> int:
-        """Tokens that exist: the prompt and what was sampled."""
+        """Tokens that are known: the prompt and what was sampled."""
         return len(self.prompt) + len(self.output)
 
     @property
-    def remaining(self) -> int:
-        """Tokens that exist and are not computed; 1 while it decodes."""
-        return self.length - self.computed
-
-    @property
-    def decoding(self) -> bool:
-        return self.computed >= len(self.prompt)
+    def turns(self) -> tuple[int, ...]:
+        """Token counts where later prompts are likely to go on from this one."""
+        return self.boundaries or (len(self.prompt) - 1,)
 
     @property
     def most_pages(self) -> int:
         """Pages it needs if it runs to its limit; the last sampled token is never run."""
-        return -(-max(len(self.prompt), len(self.prompt) + self.limit - 1) // PAGE)
+        return pages_of(max(len(self.prompt), len(self.prompt) + self.limit - 1))
 
-    def next_tokens(self, count: int) -> NDArray[np.int64] | list[int]:
-        """The first `count` of the remaining tokens."""
-        if self.decoding:
-            return self.output[-1:]
-        return self.prompt[self.computed : self.computed + count]
+    def tokens(self, start: int, end: int) -> NDArray[np.int64]:
+        """int64 [end - start] of the prompt and the output."""
+        prompt = len(self.prompt)
+        if end <= prompt:
+            return self.prompt[start:end]
+        output = np.array(self.output[max(0, start - prompt) : end - prompt], dtype=np.int64)
+        return np.concatenate([self.prompt[start:], output])
+
+    def page_keys(self, count: int) -> list[bytes]:
+        """The keys of its first `count` pages, which must be full.
+
+        A key is a digest of the page's tokens and the key before it, and the first of the organization: equal
+        keys mean equal prefixes of one organization.
+        """
+        done = len(self.keys)
+        if done < count:
+            key = self.keys[-1] if self.keys else _digest(self.organization.encode())
+            data = self.tokens(done * PAGE, count * PAGE).astype(np.int32).tobytes()
+            step = PAGE * 4
+            for at in range(0, len(data), step):
+                key = _digest(key + data[at : at + step])
+                self.keys.append(key)
+        return self.keys[:count]
+
+
+def pages_of(tokens: int) -> int:
+    return -(-tokens // PAGE)
+
+
+def _digest(data: bytes) -> bytes:
+    return blake2b(data, digest_size=KEY_BYTES).digest()

@@ -52,4 +52,6 @@ def fields(response: Response | StreamResponse, request_id: str, arrived: float,
     head += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
     if close:
         head.append((b"connection", b"close"))
+    elif isinstance(response, StreamResponse):
+        head.append((b"connection", b"keep-alive"))  # proxies that speak HTTP/1.0 to clients look for it
     return head

@@ -18,8 +18,8 @@ CANCEL_SECONDS = 5.0  # for the `finally` of cancelled handlers
 class Server:
     """Serves the routes of a router.
 
-    `render_error(error, request)` turns every exception, ours (Fault) or a handler's, into an answer; request
-    is None where the head could not be parsed. It runs on the loop thread and must not raise.
+    `render_error(error, request, request_id)` turns every exception, ours (Fault) or a handler's, into an
+    answer; request is None where the head could not be parsed. It runs on the loop thread and must not raise.
     """
 
     def __init__(self, router: Router, render_error: RenderError, limits: HttpLimits | None = None) -> None:

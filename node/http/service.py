@@ -9,7 +9,7 @@ from node.http.limits import HttpLimits
 from node.http.message import Request, Response
 from node.http.router import Router
 
-RenderError = Callable[[BaseException, Request | None], Response]
+RenderError = Callable[[BaseException, Request | None, str], Response]
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ class Turn:
     def render(self, error: BaseException) -> Response:
         """The one way from an exception to an answer."""
         try:
-            response = self._service.render_error(error, self.request)
+            response = self._service.render_error(error, self.request, self.id)
         except Exception:
             log.exception("%s the error renderer failed on %r", self.id, error)
             return Response(500)

@@ -52,3 +52,9 @@ class Cache:
         """Zero the state in these slots (int64 [F]), so that a new sequence starts from nothing."""
         self.states.index_fill_(1, slots, 0)
         self.conv_columns.index_fill_(1, slots, 0)
+
+    def copy_slots(self, pairs: Tensor) -> None:
+        """State and conv columns from slot to slot, int64 [K, 2]; all are read before the first is written."""
+        source, target = pairs.unbind(1)
+        for pool in (self.states, self.conv_columns):
+            pool.index_copy_(1, target, pool.index_select(1, source))

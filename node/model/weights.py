@@ -66,11 +66,6 @@ class Weights:
     norm: Tensor
     head: Tensor
 
-    @property
-    def bytes(self) -> int:
-        """Bytes on the device."""
-        return sum({id(tensor): tensor.nbytes for tensor in _tensors(self)}.values())
-
 
 class Source(Protocol):
     """Tensors by name, without the prefix of the text model."""
@@ -182,16 +177,3 @@ def _delta(source: Source, at: str, dtype: torch.dtype) -> DeltaWeights:
 
 def _merged(source: Source, at: str, names: tuple[str, ...], dtype: torch.dtype) -> Tensor:
     return torch.cat([source.read(at + name, dtype) for name in names])
-
-
-def _tensors(weights: Weights) -> list[Tensor]:
-    found = [weights.embedding, weights.norm, weights.head]
-    for layer in weights.layers:
-        found += [layer.input_norm, layer.mlp_norm, layer.mlp.gate_up, layer.mlp.down]
-        mixer = layer.mixer
-        if isinstance(mixer, AttentionWeights):
-            optional = (mixer.bias, *(mixer.norms or ()))
-            found += [mixer.projection, mixer.out, *(tensor for tensor in optional if tensor is not None)]
-        else:
-            found += [mixer.projection, mixer.taps, mixer.a_log, mixer.dt_bias, mixer.norm, mixer.out]
-    return found

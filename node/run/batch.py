@@ -7,20 +7,30 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from node.engine.plan import PAGE, StepPlan
+from node.engine.plan import PAGE, SCRATCH, StepPlan
 from node.model.batch import Batch, Rows
 
 
-def batch_of(plan: StepPlan, device: torch.device) -> Batch:
-    """The plan's tensors. Raises ValueError where a row of one token follows a longer one or is empty."""
+def batch_of(plan: StepPlan, device: torch.device, last_ids: Tensor | None = None) -> Batch:
+    """The plan's tensors; its relays are of `last_ids`, which the step before sampled.
+
+    Raises ValueError where a row of one token follows a longer one or is empty.
+    """
     lengths = plan.row_lengths
     split = plan.decode_rows
     if (lengths[:split] != 1).any() or (lengths < 1).any():
         raise ValueError(f"row_starts: rows of one token must come first and none may be empty: {lengths}")
     row_of_token = np.repeat(np.arange(plan.rows), lengths)
     pages = plan.page_table[row_of_token, plan.positions // PAGE]
+    pages[plan.dry] = SCRATCH
+    token_ids = tensor(plan.token_ids, device)
+    if len(plan.relays):
+        if last_ids is None:
+            raise ValueError("relays: no step before has sampled")
+        place, source = tensor(plan.relays, device).unbind(1)
+        token_ids = token_ids.index_copy(0, place, last_ids[source])
     return Batch(
-        token_ids=tensor(plan.token_ids, device),
+        token_ids=token_ids,
         positions=tensor(plan.positions, device),
         places=tensor(pages * PAGE + plan.positions % PAGE, device),
         decode=_rows(plan, 0, split, device),

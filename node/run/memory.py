@@ -10,6 +10,8 @@ from node.model.config import ModelConfig
 DTYPE_BYTES = {"bfloat16": 2, "float32": 4}
 USABLE = 0.92  # the rest is the driver's, the allocator's rounding and other processes'
 SLOT_SHARE = 0.25  # of what weights and workspace leave: beyond it slots would starve the pages they serve
+SEQUENCES_PER_CHECKPOINT = 2  # a conversation keeps two, and half of those that could run are often at rest
+LEAST_CHECKPOINTS = 8  # a few agents side by side, even where few sequences run at once
 GIB = 2**30
 
 
@@ -23,6 +25,7 @@ class MemoryPlan:
 
     memory     the device's, or what the operator allows
     workspace  activations of the largest step, and logits
+    slots      of the sequences and of checkpoints
     """
 
     memory: int
@@ -34,6 +37,11 @@ class MemoryPlan:
     slots: int
     sequences: int
     context: int
+
+    @property
+    def checkpoints(self) -> int:
+        """Slots that keep the state at the end of a prefix."""
+        return max(0, self.slots - self.sequences)
 
     @property
     def kv(self) -> int:
@@ -54,7 +62,9 @@ class MemoryPlan:
 
     def table(self) -> str:
         """For people."""
-        slot = f"{self.slots:,} slots of {self.slot_bytes / 2**20:.1f} MiB"
+        slot = (
+            f"{self.slots:,} slots of {self.slot_bytes / 2**20:.1f} MiB, {self.checkpoints:,} for checkpoints"
+        )
         rows = (
             ("weights", self.weights, ""),
             ("workspace", self.workspace, "activations of the largest step, logits"),
@@ -86,8 +96,9 @@ def plan_memory(
     left = int(memory * USABLE) - weights - workspace - page_bytes - slot_bytes
     if slot_bytes:
         spare = min(int(left * SLOT_SHARE), left - context_pages * page_bytes)
-        sequences = max(1, min(sequences, spare // slot_bytes))
-    slots = sequences if slot_bytes else 0
+        sequences, slots = _slots(sequences, max(1, spare // slot_bytes))
+    else:
+        slots = 0
     pages = min((left - slots * slot_bytes) // page_bytes, sequences * context_pages)
     if pages < context_pages:
         least = weights + workspace + (context_pages + 1) * page_bytes + 2 * slot_bytes
@@ -96,6 +107,15 @@ def plan_memory(
         needs = f"one context of {context:,} tokens needs {least / USABLE / GIB:.2f} GiB"
         raise OutOfRoom(f"{needs}, {memory / GIB:.2f} GiB are given (--device-memory){fits}")
     return MemoryPlan(memory, weights, workspace, page_bytes, slot_bytes, pages, slots, sequences, context)
+
+
+def _slots(sequences: int, most: int) -> tuple[int, int]:
+    """(sequences, slots) of at most `most` slots; where they are short both kinds are."""
+    checkpoints = max(LEAST_CHECKPOINTS, sequences // SEQUENCES_PER_CHECKPOINT)
+    if sequences + checkpoints <= most:
+        return sequences, sequences + checkpoints
+    running = min(sequences, most - most // (SEQUENCES_PER_CHECKPOINT + 1))
+    return running, most
 
 
 def _workspace(config: ModelConfig, width: int, sequences: int, step_tokens: int) -> int:

@@ -15,6 +15,38 @@ from node.model.qwen import Qwen
 from node.run.batch import batch_of, tensor
 
 
+class Pass:
+    """A step on its way through the device: the forward pass has been launched, sampling has not."""
+
+    def __init__(self, runner: Runner, plan: StepPlan, hidden: Tensor) -> None:
+        self._runner = runner
+        self._plan = plan
+        self._hidden = hidden
+        self._ids = torch.empty(0, dtype=torch.int64)
+        self._done: torch.cuda.Event | None = None
+
+    @torch.inference_mode()
+    def sample(self, masks: GetMasks) -> None:
+        """Launch the sampling. `masks` is asked here, so that they are built beside the forward pass."""
+        plan, runner = self._plan, self._runner
+        if len(plan.sample_rows):
+            logits = runner.model.logits(
+                self._hidden[tensor(plan.last_tokens[plan.sample_rows], runner.device)]
+            )
+            if (masked := masks()) is not None:
+                bits = torch.from_numpy(masked.bits.view(np.int32)).to(runner.device)
+                mask_logits(logits, tensor(masked.rows, runner.device), bits)
+            runner.last_ids = runner.sample(plan, logits)
+            self._ids = runner.last_ids.to("cpu", non_blocking=True)
+        self._done = runner.mark()
+
+    def ids(self) -> NDArray[np.int64]:
+        """Sampled ids, int64 [S], in the order of plan.sample_rows; waits for them."""
+        if self._done is not None:
+            self._done.synchronize()
+        return self._ids.numpy()
+
+
 class Runner:
     """One model with its pools of pages and slots (the scratch ones counted)."""
 
@@ -22,35 +54,37 @@ class Runner:
         # State that decayed for long turns denormal, and a CPU multiplies those ten times slower.
         torch.set_flush_denormal(True)
         self.model = model
-        self._device = torch.device(device)
-        self.cache = Cache.allocate(model.config, pages, slots, model.dtype, self._device)
+        self.device = torch.device(device)
+        self.cache = Cache.allocate(model.config, pages, slots, model.dtype, self.device)
+        self.last_ids = torch.empty(0, dtype=torch.int64, device=self.device)  # of the last step that sampled
 
-    @torch.inference_mode()
     def run(self, plan: StepPlan, masks: GetMasks = no_masks) -> NDArray[np.int64]:
-        """One step: the sampled ids, int64 [S], in the order of plan.sample_rows.
+        """One step: the sampled ids, int64 [S], in the order of plan.sample_rows."""
+        launched = self.launch(plan)
+        launched.sample(masks)
+        return launched.ids()
 
-        `masks` is asked after the forward pass has been launched, so that they are built beside it.
-        """
-        hidden = self.forward(plan)
-        if not len(plan.sample_rows):
-            return np.empty(0, np.int64)
-        logits = self.model.logits(hidden[tensor(plan.last_tokens[plan.sample_rows], self._device)])
-        if (masked := masks()) is not None:
-            bits = torch.from_numpy(masked.bits.view(np.int32)).to(self._device)
-            mask_logits(logits, tensor(masked.rows, self._device), bits)
-        return self.sample(plan, logits).cpu().numpy()
+    def launch(self, plan: StepPlan) -> Pass:
+        """Begin a step, after those before it. On a device with a queue this returns before it has run."""
+        return Pass(self, plan, self.forward(plan))
 
     @torch.inference_mode()
     def forward(self, plan: StepPlan) -> Tensor:
         """Hidden states of all tokens, [N, H]. Rows that begin a sequence start from an empty slot."""
-        if self.model.config.delta is not None and len(fresh := plan.fresh_rows):
-            self.cache.clear_slots(tensor(plan.slots[fresh], self._device))
-        return self.model.forward(batch_of(plan, self._device), self.cache)
+        if self.model.config.delta is not None:
+            if len(plan.restores):
+                self.cache.copy_slots(tensor(plan.restores, self.device))
+            if len(fresh := plan.fresh_rows):
+                self.cache.clear_slots(tensor(plan.slots[fresh], self.device))
+        hidden = self.model.forward(batch_of(plan, self.device, self.last_ids), self.cache)
+        if len(plan.saves):
+            self.cache.copy_slots(tensor(plan.saves, self.device))
+        return hidden
 
     @torch.inference_mode()
     def sample(self, plan: StepPlan, logits: Tensor) -> Tensor:
         """Token ids, int64 [S], from logits [S, V] of the plan's sampled rows."""
-        device = self._device
+        device = self.device
         return sample(
             logits,
             torch.from_numpy(plan.temperature).to(device),
@@ -60,3 +94,11 @@ class Runner:
             tensor(plan.sample_positions, device),
             self.model.vocabulary,
         )
+
+    def mark(self) -> torch.cuda.Event | None:
+        """What to wait for until all that was launched so far is done; None where launching is doing."""
+        if self.device.type != "cuda":
+            return None
+        event = torch.cuda.Event()
+        event.record()
+        return event

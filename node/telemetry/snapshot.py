@@ -10,20 +10,30 @@ class EngineSnapshot:
     """Taken by the engine thread after each step.
 
     running, waiting                sequences
-    pages_free, pages_total
-    slots_free, slots_total
+    pages_free, pages_total         the free ones include
+    pages_idle                      those that are kept for reuse until room is needed
+    slots_free, slots_total         the free ones include
+    checkpoints, checkpoints_total  those kept for reuse, and how many there may be
     steps                           since the start, failed ones included
-    prompt_tokens, sampled_tokens   computed and sampled since the start
+    prompt_tokens, sampled_tokens   run for the first time, and sampled, since the start
+    reused_tokens                   of prompts that did not have to be run
+    recomputed_tokens, preemptions  tokens run again, because a sequence had to make room for older ones
     failures                        steps that raised, in a row: 0 once one completes
     """
 
     running: int
     waiting: int
     pages_free: int
+    pages_idle: int
     pages_total: int
     slots_free: int
     slots_total: int
+    checkpoints: int
+    checkpoints_total: int
     steps: int
     prompt_tokens: int
     sampled_tokens: int
+    reused_tokens: int
+    recomputed_tokens: int
+    preemptions: int
     failures: int

@@ -128,7 +128,7 @@ def without(name: str) -> dict:
         ({**ASK, "max_tokens": True}, "max_tokens", "max_tokens: Expected `int | null`, got `bool`"),
         ({**ASK, "temperature": 2.1}, "temperature", "temperature: must be between 0 and 2"),
         ({**ASK, "top_p": 0}, "top_p", "top_p: must be above 0 and at most 1"),
-        ({**ASK, "top_k": -1}, "top_k", "top_k: must not be negative"),
+        ({**ASK, "top_k": -1}, "top_k", "top_k: must be between 0 and 2147483647"),
         ({**ASK, "seed": 2**64}, "seed", None),
         ({**ASK, "stream": "yes"}, "stream", "stream: Expected `bool`, got `str`"),
         ({**ASK, "stop_sequences": ["a"] * 17}, "stop_sequences", "stop_sequences: at most 16"),

@@ -273,3 +273,37 @@ def test_a_stream_tells_the_time_to_its_first_token() -> None:
         assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
         response.close()
         node.wait_until_idle()
+
+
+def test_b08_b09_the_three_input_counts_partition_the_prompt_and_a_hit_is_told() -> None:
+    long = "word " * 600
+    with running_node("ok") as node:
+        first, second = (
+            client(node).messages.create(
+                model=MODEL, max_tokens=4, system=long, messages=[{"role": "user", "content": question}]
+            )
+            for question in ("hi", "well")
+        )
+        counted = client(node).messages.count_tokens(model=MODEL, system=long, messages=HI).input_tokens
+        assert (first.usage.cache_read_input_tokens, first.usage.input_tokens) == (0, counted)
+        assert second.usage.cache_read_input_tokens >= counted - 2 * 64
+        for message, prompt in zip((first, second), node.runner.prompts, strict=True):
+            usage = message.usage
+            parts = usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens
+            assert parts == len(prompt)
+
+
+def test_a_request_that_waits_too_long_is_answered_504_and_costs_nothing() -> None:
+    with running_node("word " * 300, seconds=0.005, max_wait=0.2, pages=32) as node:
+
+        async def ask() -> list[object]:
+            async with anthropic.AsyncAnthropic(base_url=node.base_url, api_key=KEY, max_retries=0) as sdk:
+                asks = [sdk.messages.create(model=MODEL, max_tokens=1500, messages=HI) for _ in range(30)]
+                return list(await asyncio.gather(*asks, return_exceptions=True))
+
+        answers = asyncio.run(ask())
+        late = [answer for answer in answers if isinstance(answer, anthropic.APIStatusError)]
+        assert {(error.status_code, error.body["b3os"]["code"]) for error in late} == {(504, "timeout")}
+        assert len(late) + sum(isinstance(answer, anthropic.types.Message) for answer in answers) == 30
+        assert len(node.runner.prompts) == 30 - len(late)
+        node.wait_until_idle()

@@ -12,13 +12,43 @@ MODULUS = 1_000_003
 POISON = -1
 
 
+POWERS = np.array([pow(31, n, MODULUS) for n in range(4096)], dtype=np.int64)
+
+
+def by_pages(tokens: NDArray[np.int64]) -> int:
+    return int((np.arange(1, len(tokens) + 1) * tokens).sum() % MODULUS)
+
+
+def by_state(state: int, tokens: NDArray[np.int64]) -> int:
+    """A running hash, continued from `state`: state · 31 + token + 1, token by token."""
+    count = len(tokens)
+    return int((state * POWERS[count] + (POWERS[:count][::-1] * (tokens + 1)).sum()) % MODULUS)
+
+
 def next_id(tokens: list[int]) -> int:
     """What MemoryRunner samples after `tokens`, computed from the tokens alone."""
-    by_pages = sum((place + 1) * token for place, token in enumerate(tokens)) % MODULUS
-    by_state = 0
-    for token in tokens:
-        by_state = (by_state * 31 + token + 1) % MODULUS
-    return (by_pages * 7 + by_state) % VOCABULARY
+    ids = np.array(tokens, dtype=np.int64)
+    return (by_pages(ids) * 7 + by_state(0, ids)) % VOCABULARY
+
+
+class MemoryPass:
+    """A step that was launched: its forward pass has run, its samples wait to be asked for."""
+
+    def __init__(self, runner: MemoryRunner, plan: StepPlan) -> None:
+        self._runner = runner
+        self._sampled = runner.forward(plan)
+
+    def sample(self, masks: GetMasks) -> None:
+        """A masked row takes its choice if that is allowed, or else the lowest id that is."""
+        if (masked := masks()) is not None:
+            for row, bits in zip(masked.rows.tolist(), masked.bits, strict=True):
+                allowed = np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
+                if self._sampled[row] not in allowed:
+                    self._sampled[row] = allowed[0]
+        self._runner.last = self._sampled
+
+    def ids(self) -> NDArray[np.int64]:
+        return self._sampled
 
 
 class MemoryRunner:
@@ -28,30 +58,50 @@ class MemoryRunner:
         self.recurrent = recurrent
         self.pages = np.full((pages + 1, PAGE), POISON, dtype=np.int64)
         self.state = np.full(slots + 1, POISON, dtype=np.int64)
+        self.last = np.zeros(0, dtype=np.int64)
         self.plans: list[StepPlan] = []
 
     def run(self, plan: StepPlan, masks: GetMasks = no_masks) -> NDArray[np.int64]:
+        launched = self.launch(plan)
+        launched.sample(masks)
+        return launched.ids()
+
+    def launch(self, plan: StepPlan) -> MemoryPass:
+        return MemoryPass(self, plan)
+
+    def forward(self, plan: StepPlan) -> NDArray[np.int64]:
         self.plans.append(plan)
+        token_ids = plan.token_ids.copy()
+        token_ids[plan.relays[:, 0]] = self.last[plan.relays[:, 1]]
+        copied = self.state[plan.restores[:, 0]]
+        assert POISON not in copied
+        self.state[plan.restores[:, 1]] = copied
+        self.write_pages(plan, token_ids)
         sampled = []
         for row in range(plan.rows):
             here = slice(plan.row_starts[row], plan.row_starts[row + 1])
-            tokens, positions, table = plan.token_ids[here], plan.positions[here], plan.page_table[row]
+            tokens, positions, table = token_ids[here], plan.positions[here], plan.page_table[row]
             length = int(plan.context_lengths[row])
             assert np.array_equal(positions, np.arange(length - len(tokens), length))
             assert (table[: -(-length // PAGE)] != SCRATCH).all()
             assert (plan.slots[row] != SCRATCH) == self.recurrent
-            self.pages[table[positions // PAGE], positions % PAGE] = tokens
-            state = 0 if row in plan.fresh_rows else int(self.state[plan.slots[row]])
-            for token in tokens.tolist():
-                state = (state * 31 + token + 1) % MODULUS
-            self.state[plan.slots[row]] = state
+            before = 0 if row in plan.fresh_rows else int(self.state[plan.slots[row]])
+            state = self.state[plan.slots[row]] = by_state(before, tokens)
             if row in plan.sample_rows:
-                seen = self.pages[table].reshape(-1)[:length].tolist()
+                seen = self.pages[table].reshape(-1)[:length]
                 assert POISON not in seen
-                by_pages = sum((place + 1) * token for place, token in enumerate(seen)) % MODULUS
-                if not self.recurrent:
-                    state = 0
-                    for token in seen:
-                        state = (state * 31 + token + 1) % MODULUS
-                sampled.append((by_pages * 7 + state) % VOCABULARY)
+                state = state if self.recurrent else by_state(0, seen)
+                sampled.append((by_pages(seen) * 7 + state) % VOCABULARY)
+        self.state[plan.saves[:, 1]] = self.state[plan.saves[:, 0]]
         return np.array(sampled, dtype=np.int64)
+
+    def write_pages(self, plan: StepPlan, token_ids: NDArray[np.int64]) -> None:
+        """All tokens to their places but the dry ones, whose places must hold them already."""
+        row_of_token = np.repeat(np.arange(plan.rows), plan.row_lengths)
+        pages = plan.page_table[row_of_token, plan.positions // PAGE]
+        offsets = plan.positions % PAGE
+        assert np.array_equal(self.pages[pages, offsets][plan.dry], token_ids[plan.dry])
+        wet = np.ones(plan.tokens, dtype=bool)
+        wet[plan.dry] = False
+        assert len(set(zip(pages[wet].tolist(), offsets[wet].tolist(), strict=True))) == wet.sum()
+        self.pages[pages[wet], offsets[wet]] = token_ids[wet]

@@ -1,22 +1,26 @@
-"""The engine thread: hand-back, cancellation, failure, idleness."""
+"""The engine thread, plain and planning ahead: hand-back, cancellation, failure, idleness."""
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from node.engine.drain import LONGEST, DrainRate
 from node.engine.engine import Engine, Overloaded
 from node.engine.generation import Generation
+from node.engine.plan import PAGE
+from node.engine.recording import Recorder, read_recording
 from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import Finish, Sequence
 from node.telemetry.health import FATAL_FAILURES, UNHEALTHY_SECONDS
+from tests.engine.drive import alone
 from tests.engine.memory_runner import MemoryRunner
-from tests.engine.test_scheduler import alone
 
-PAGES, SLOTS, CONTEXT = 40, 8, 256
+PAGES, SEATS, SLOTS, CONTEXT = 40, 8, 12, 256
 
 
 class SlowRunner(MemoryRunner):
@@ -25,29 +29,34 @@ class SlowRunner(MemoryRunner):
     seconds = 0.0
     failures = 0
 
-    def run(self, plan, masks):
+    def launch(self, plan):
         time.sleep(self.seconds)
         if self.failures:
             self.failures -= 1
             raise RuntimeError("asked for")
-        return super().run(plan, masks)
+        return super().launch(plan)
 
 
-def make(name: str, prompt: list[int], limit: int) -> Sequence:
-    return Sequence(name, np.array(prompt), limit, Sampling(temperature=0.0), frozenset())
+def make(name: str, prompt: list[int], limit: int, **more: object) -> Sequence:
+    return Sequence(name, np.array(prompt), limit, Sampling(temperature=0.0), frozenset(), **more)
 
 
-def with_engine(test: Callable[[Engine, SlowRunner], Awaitable[None]], queue: int = 100) -> None:
-    async def main() -> None:
+def with_engine(
+    test: Callable[[Engine, SlowRunner], Awaitable[None]], recorder: Recorder | None = None, **bounds: int
+) -> None:
+    async def main(ahead: bool) -> None:
         runner = SlowRunner(PAGES, SLOTS, recurrent=True)
-        engine = Engine(Scheduler(PAGES, SLOTS, CONTEXT, Budget(SLOTS, 64, 16), True), runner, queue)
+        scheduler = Scheduler(PAGES, SLOTS, CONTEXT, Budget(SEATS, 64, 16), True)
+        engine = Engine(scheduler, runner, ahead=runner if ahead else None, recorder=recorder, **bounds)
         engine.start(asyncio.get_running_loop())
         try:
             await asyncio.wait_for(test(engine, runner), 30)
         finally:
             await asyncio.to_thread(engine.stop)
 
-    asyncio.run(main())
+    asyncio.run(main(ahead=False))
+    if recorder is None:
+        asyncio.run(main(ahead=True))
 
 
 async def collect(generation: Generation) -> tuple[list[int], Finish | None]:
@@ -106,6 +115,7 @@ def test_a_failed_step_ends_its_sequences_and_the_engine_goes_on() -> None:
         runner.failures = 1
         assert await collect(engine.submit(make("a", [1, 2], 5))) == ([], Finish.ERROR)
         assert engine.health.failures == 1
+        assert engine.snapshot.slots_free == SLOTS
         assert await collect(engine.submit(make("b", [1, 2], 5))) == alone([1, 2], 5)
         assert engine.health.failures == 0
         await idle(engine)
@@ -140,16 +150,152 @@ def test_health_is_progress_while_something_waits() -> None:
     with_engine(test)
 
 
+def test_a_failure_while_a_step_is_in_flight_loses_no_other_answer() -> None:
+    async def test(engine: Engine, runner: SlowRunner) -> None:
+        runner.seconds = 0.002
+        first = engine.submit(make("a", [1, 2], 40))
+        assert await first.next(10)
+        runner.failures = 1
+        assert (await collect(first))[1] is Finish.ERROR
+        answers = await asyncio.gather(*[collect(engine.submit(make(f"b{n}", [n], 9))) for n in range(5)])
+        assert answers == [alone([n], 9) for n in range(5)]
+        await idle(engine)
+
+    with_engine(test)
+
+
 def test_one_more_than_the_queue_holds_is_refused() -> None:
     async def test(engine: Engine, runner: SlowRunner) -> None:
         runner.seconds = 0.05
-        generations = [engine.submit(make(f"s{n}", [1], 5)) for n in range(SLOTS + 3)]
-        with pytest.raises(Overloaded):
+        generations = [engine.submit(make(f"s{n}", [1], 5)) for n in range(SEATS + 3)]
+        with pytest.raises(Overloaded) as refused:
             engine.submit(make("more", [1], 5))
+        assert 1 <= refused.value.retry_after <= LONGEST
         generations[0].cancel()
         assert await collect(engine.submit(make("again", [1], 5))) == alone([1], 5)
 
     with_engine(test, queue=3)
+
+
+def test_the_queue_is_bounded_by_tokens_too_but_holds_one_of_any_length() -> None:
+    async def test(engine: Engine, runner: SlowRunner) -> None:
+        runner.seconds = 0.05
+        generations = [engine.submit(make("long", [1] * 200, 5))]
+        with pytest.raises(Overloaded):
+            engine.submit(make("more", [1], 5))
+        generations[0].cancel()
+        generations = [engine.submit(make(f"s{n}", [n] * 20, 2)) for n in range(5)]
+        with pytest.raises(Overloaded):
+            engine.submit(make("more", [1], 5))
+        for generation in generations:
+            await collect(generation)
+        assert await collect(engine.submit(make("again", [1] * 100, 2)))
+
+    with_engine(test, queued_tokens=100)
+
+
+def test_retry_after_follows_the_rate_at_which_sequences_end() -> None:
+    drain = DrainRate()
+    assert drain.retry_after(100, 0.0) == 2
+    for n in range(101):
+        drain.ended(n / 10)
+    assert drain.retry_after(100, 10.0) == 5  # half of a hundred at ten a second
+    assert drain.retry_after(1, 10.0) == 1
+    assert drain.retry_after(10_000, 10.0) == LONGEST
+    assert drain.retry_after(100, 20.0) > 10  # nothing has ended for a while
+
+
+class Countdown:
+    """Allows one id: the last one less one. What it is asked for depends on what it has just been told."""
+
+    def __init__(self, start: int) -> None:
+        self.next = start
+
+    def mask(self, ids: tuple[int, ...]) -> np.ndarray | None:
+        for number in ids:
+            assert number == self.next
+            self.next -= 1
+        bits = np.zeros(2, dtype=np.uint32)
+        bits[self.next // 32] = 1 << self.next % 32
+        return bits
+
+
+def test_a_mask_is_built_from_the_id_before_it() -> None:
+    async def test(engine: Engine, runner: SlowRunner) -> None:
+        counting = [engine.submit(make(f"c{n}", [n], 20, constraint=Countdown(40 + n))) for n in range(4)]
+        free = [engine.submit(make(f"f{n}", [n], 20)) for n in range(3)]
+        for n, generation in enumerate(counting):
+            assert await collect(generation) == (list(range(40 + n, 20 + n, -1)), Finish.LENGTH)
+        for n, generation in enumerate(free):
+            assert await collect(generation) == alone([n], 20)
+
+    with_engine(test)
+
+
+def test_a_deadline_passes_while_it_waits() -> None:
+    async def test(engine: Engine, runner: SlowRunner) -> None:
+        runner.seconds = 0.01
+        running = [engine.submit(make(f"s{n}", [1], 20)) for n in range(SEATS)]
+        late = engine.submit(make("late", [1], 5, deadline=time.monotonic() + 0.03))
+        assert await collect(late) == ([], Finish.EXPIRED)
+        for generation in running:
+            assert await collect(generation) == alone([1], 20)
+        await idle(engine)
+
+    with_engine(test)
+
+
+def test_what_was_reused_is_told_with_the_first_news() -> None:
+    async def test(engine: Engine, runner: SlowRunner) -> None:
+        prompt = [place % 50 for place in range(150)]
+        for cached in (0, 2 * PAGE):
+            generation = engine.submit(make("s", prompt, 3))
+            assert generation.cached == 0
+            assert await collect(generation) == alone(prompt, 3)
+            assert generation.cached == cached
+        assert (engine.snapshot.reused_tokens, engine.snapshot.prompt_tokens) == (128, 172)
+
+    with_engine(test)
+
+
+def test_a_recording_holds_every_plan_and_every_event(tmp_path: Path) -> None:
+    async def test(engine: Engine, runner: SlowRunner) -> None:
+        generations = [engine.submit(make(f"s{n}", [n] * 70, 4)) for n in range(3)]
+        for generation in generations:
+            await collect(generation)
+        recorded.append(runner)
+
+    recorded: list[SlowRunner] = []
+    with_engine(test, Recorder(tmp_path / "record"))
+    events = list(read_recording(tmp_path / "record"))
+    plans = [event["plan"] for event in events if event["event"] == "plan"]
+    assert len(plans) == len(recorded[0].plans)
+    again = SlowRunner(PAGES, SLOTS, recurrent=True)
+    for ours, theirs in zip(plans, recorded[0].plans, strict=True):
+        assert all(np.array_equal(getattr(ours, name), getattr(theirs, name)) for name in ours.__slots__)
+        again.run(ours)  # plans can be replayed without a scheduler
+    ends = {
+        name: end for event in events if event["event"] == "progress" for name, end in event["ends"].items()
+    }
+    assert ends == {f"s{n}": {"finish": "length", "output": 4, "cached": 0} for n in range(3)}
+    arrivals = [event for event in events if event["event"] == "arrival"]
+    assert [(event["id"], event["prompt"], len(event["pages"])) for event in arrivals] == [
+        (f"s{n}", 70, 1) for n in range(3)
+    ]
+
+
+def test_stopped_in_the_midst_everything_is_back() -> None:
+    async def test(engine: Engine, runner: SlowRunner) -> None:
+        runner.seconds = 0.002
+        generations = [engine.submit(make(f"s{n}", [n] * 100, 50)) for n in range(SEATS + 3)]
+        assert await generations[0].next(10)
+        await asyncio.to_thread(engine.stop)
+        scheduler = engine._scheduler
+        scheduler.audit()
+        assert not scheduler.has_work
+        assert (scheduler.pages.free, scheduler.slots_free) == (PAGES, SLOTS)
+
+    with_engine(test)
 
 
 def test_patience_ends_without_news_and_nothing_is_lost_by_it() -> None:

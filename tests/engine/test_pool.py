@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -47,6 +48,7 @@ class PoolWalk(RuleBasedStateMachine):
         self.pool.audit(np.array(self.held, dtype=np.int64))
 
 
+PoolWalk.TestCase.settings = settings(max_examples=60, deadline=None)
 TestPoolWalk = PoolWalk.TestCase
 
 

@@ -1,97 +1,95 @@
-import itertools
+"""The scheduler in any order of events, and what it promises of one step."""
 
-import numpy as np
+from __future__ import annotations
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from node.engine.output_lengths import OutputLengths
 from node.engine.plan import PAGE
-from node.engine.sampling import Sampling
-from node.engine.scheduler import Budget, Progress, Scheduler
+from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import Finish, Sequence
-from tests.engine.memory_runner import MemoryRunner, next_id
+from node.engine.step import Progress
+from tests.engine.drive import Drive, alone, make, random_ids
 
-GREEDY = Sampling(temperature=0.0)
 CONTEXT = 4 * PAGE
 STOP = 7
 
 
-def make(name: str, prompt: list[int], limit: int, stop: tuple[int, ...] = ()) -> Sequence:
-    return Sequence(name, np.array(prompt, dtype=np.int64), limit, GREEDY, frozenset(stop))
-
-
-def alone(prompt: list[int], limit: int, stop: tuple[int, ...] = ()) -> tuple[list[int], Finish]:
-    """What a sequence must yield whatever shares its steps."""
-    output: list[int] = []
-    while len(output) < limit:
-        output.append(next_id(prompt + output))
-        if output[-1] in stop:
-            return output, Finish.STOP
-    return output, Finish.LENGTH
-
-
-def run_all(scheduler: Scheduler, runner: MemoryRunner) -> list[Progress]:
-    """Run until nothing waits."""
-    progress = []
-    while (step := scheduler.plan()) is not None:
-        progress += scheduler.retire(step, runner.run(step.plan))
-        scheduler.audit()
-    return progress
-
-
 class SchedulerWalk(RuleBasedStateMachine):
-    """Arrivals, steps and cancellations in any order: each answer equals the one alone, nothing is lost."""
+    """Arrivals that share prefixes, steps, cancellations, failures, pages and checkpoints too few for all of it:
+    each answer equals the one alone, nothing is lost, and everything is explained after every event."""
 
     @initialize(
-        pages=st.integers(4, 12),
-        slots=st.integers(1, 6),
+        pages=st.integers(4, 14),
+        seats=st.integers(1, 5),
+        checkpoints=st.integers(0, 4),
         recurrent=st.booleans(),
+        ahead=st.booleans(),
         tokens=st.integers(1, 200),
         mixed=st.integers(1, 100),
+        guess=st.sampled_from([1, 20, 500]),
     )
-    def start(self, pages: int, slots: int, recurrent: bool, tokens: int, mixed: int) -> None:
-        self.budget = Budget(sequences=5, tokens=tokens, mixed_tokens=mixed)
-        self.scheduler = Scheduler(pages, slots, CONTEXT, self.budget, recurrent)
-        self.runner = MemoryRunner(pages, slots, recurrent)
+    def start(
+        self,
+        pages: int,
+        seats: int,
+        checkpoints: int,
+        recurrent: bool,
+        ahead: bool,
+        tokens: int,
+        mixed: int,
+        guess: int,
+    ) -> None:
+        self.budget = Budget(tokens=tokens, mixed_tokens=mixed)
+        self.drive = Drive(pages, seats, checkpoints, CONTEXT, self.budget, recurrent, ahead)
+        self.scheduler = self.drive.scheduler
+        self.scheduler.admission.lengths = OutputLengths(guess)
         self.live: dict[Sequence, tuple[list[int], Finish]] = {}
-        self.names = itertools.count()
 
-    @rule(data=st.data(), length=st.integers(1, 3 * PAGE), limit=st.integers(0, PAGE))
-    def arrive(self, data: st.DataObject, length: int, limit: int) -> None:
-        seed = data.draw(st.integers(0, 2**20))
-        prompt = np.random.default_rng(seed).integers(0, 50, length).tolist()
-        sequence = make(f"s{next(self.names)}", prompt, limit, (STOP,))
-        self.scheduler.check(sequence)
-        self.scheduler.add(sequence)
-        self.live[sequence] = alone(prompt, limit, (STOP,))
+    @rule(
+        shared=st.sampled_from([0, 30, 64, 100, 128, 150]),
+        own=st.integers(0, 40),
+        seed=st.integers(0, 2**20),
+        limit=st.integers(0, 3 * PAGE),
+        organization=st.sampled_from(["a", "b"]),
+        boundary=st.none() | st.integers(1, 150),
+    )
+    def arrive(
+        self, shared: int, own: int, seed: int, limit: int, organization: str, boundary: int | None
+    ) -> None:
+        prompt = random_ids(0, shared) + random_ids(seed, max(own, 1 - shared))
+        boundaries = () if boundary is None else (min(boundary, len(prompt)),)
+        limit = min(limit, CONTEXT - len(prompt))
+        more = {"organization": organization, "boundaries": boundaries}
+        self.live[self.drive.add(prompt, limit, (STOP,), **more)] = alone(prompt, limit, (STOP,))
 
     @precondition(lambda self: self.live)
-    @rule(steps=st.integers(1, 8))
+    @rule(steps=st.integers(1, 40))
     def run(self, steps: int) -> None:
         for _ in range(steps):
-            step = self.scheduler.plan()
-            if step is None:
+            if not self.scheduler.has_work:
                 assert not self.live
                 return
-            decoding = [row for row in step.rows if row.decoding]
-            prompt_tokens = step.plan.tokens - len(decoding)
-            assert step.plan.tokens > 0
-            assert prompt_tokens <= (self.budget.mixed_tokens if decoding else self.budget.tokens)
-            assert set(decoding) == {row for row in self.scheduler.running if row.decoding}
-            lengths = step.plan.row_lengths
-            assert (lengths[: step.plan.decode_rows] == 1).all()
-            assert (lengths[step.plan.decode_rows :] > 1).all()
-            for progress in self.scheduler.retire(step, self.runner.run(step.plan)):
-                self.check(progress)
+            step, progress = self.drive.turn()
+            if step is not None:
+                prompt_tokens = step.plan.tokens - step.decoding
+                assert step.plan.tokens > 0
+                assert prompt_tokens <= (self.budget.mixed_tokens if step.decoding else self.budget.tokens)
+                lengths = step.plan.row_lengths
+                assert (lengths[: step.plan.decode_rows] == 1).all()
+                assert (lengths[step.plan.decode_rows :] > 1).all()
+            self.check(progress)
 
-    def check(self, progress: Progress) -> None:
-        expected, finish = self.live[progress.sequence]
-        output = progress.sequence.output
-        assert output == expected[: len(output)]
-        if progress.finish is not None:
-            assert (output, progress.finish) == (expected, finish)
-            del self.live[progress.sequence]
+    def check(self, progress: list[Progress]) -> None:
+        for sequence, _, finish in progress:
+            expected, ending = self.live[sequence]
+            assert sequence.output == expected[: len(sequence.output)]
+            if finish is not None:
+                assert (sequence.output, finish) == (expected, ending)
+                del self.live[sequence]
 
     @precondition(lambda self: self.live)
     @rule(data=st.data())
@@ -99,83 +97,94 @@ class SchedulerWalk(RuleBasedStateMachine):
         sequence = data.draw(st.sampled_from(list(self.live)))
         self.scheduler.cancel(sequence)
         assert sequence.finish is Finish.CANCELLED
-        assert len(sequence.pages) == 0
+        assert self.drive.ahead or sequence.seat < 0
         del self.live[sequence]
 
     @precondition(lambda self: self.live)
     @rule()
     def fail(self) -> None:
-        step = self.scheduler.plan()
-        assert step is not None
-        for progress in self.scheduler.fail(step):
-            assert progress.finish is Finish.ERROR
-            del self.live[progress.sequence]
+        for sequence, _, finish in self.drive.fail():
+            assert finish is Finish.ERROR
+            del self.live[sequence]
+
+    @rule()
+    def forget(self) -> None:
+        self.scheduler.prefixes.clear()
 
     @invariant()
-    def everything_adds_up(self) -> None:
+    def everything_is_explained(self) -> None:
         if hasattr(self, "scheduler"):
             self.scheduler.audit()
-            assert {*self.scheduler.running, *self.scheduler.waiting} == set(self.live)
+            leaving = {sequence for sequence in self.scheduler._leaving if sequence.finish is None}
+            assert {*self.scheduler.running, *self.scheduler.waiting, *leaving} == set(self.live)
+            for sequence in self.scheduler.running:
+                named = int(self.scheduler.seats.named[sequence.seat])
+                mine = self.scheduler.seats.pages(sequence.seat)[:named].tolist()
+                assert self.scheduler.pages.find(sequence.page_keys(named)) == mine
 
     def teardown(self) -> None:
         if hasattr(self, "scheduler"):
-            for progress in run_all(self.scheduler, self.runner):
-                self.check(progress)
+            self.check(self.drive.run())
             assert not self.live
             assert self.scheduler.pages.free == self.scheduler.pages.total
+            assert self.scheduler.slots_free == self.scheduler.slots_total
 
 
-SchedulerWalk.TestCase.settings = settings(max_examples=120, stateful_step_count=25, deadline=None)
+SchedulerWalk.TestCase.settings = settings(max_examples=80, stateful_step_count=30, deadline=None)
 TestSchedulerWalk = SchedulerWalk.TestCase
 
 
 @settings(max_examples=60, deadline=None)
-@given(chunk=st.integers(1, 200), length=st.integers(1, 3 * PAGE), recurrent=st.booleans())
-def test_any_chunk_size_gives_the_same_tokens(chunk: int, length: int, recurrent: bool) -> None:
-    prompt = [(place * 13 + 5) % 50 for place in range(length)]
-    scheduler = Scheduler(4, 1, CONTEXT, Budget(4, chunk, chunk), recurrent)
-    sequence = make("s", prompt, 10)
-    scheduler.add(sequence)
-    run_all(scheduler, MemoryRunner(4, 1, recurrent))
-    assert (sequence.output, sequence.finish) == alone(prompt, 10)
+@given(
+    chunk=st.integers(1, 200), length=st.integers(1, 3 * PAGE), recurrent=st.booleans(), ahead=st.booleans()
+)
+def test_any_chunk_size_gives_the_same_tokens(chunk: int, length: int, recurrent: bool, ahead: bool) -> None:
+    drive = Drive(context=CONTEXT, budget=Budget(4, chunk, chunk), recurrent=recurrent, ahead=ahead)
+    drive.answer(random_ids(5, length), 10)
 
 
 def test_a_long_prompt_stalls_no_decode() -> None:
-    scheduler = Scheduler(64, 4, 32 * PAGE, Budget(4, tokens=1024, mixed_tokens=128), recurrent=True)
-    runner = MemoryRunner(64, 4, recurrent=True)
-    scheduler.add(short := make("short", [1, 2, 3], 40))
-    step = scheduler.plan()
-    assert step is not None
-    scheduler.retire(step, runner.run(step.plan))
-    scheduler.add(long := make("long", [4] * 1000, 5))
+    drive = Drive(context=32 * PAGE, budget=Budget(4, tokens=1024, mixed_tokens=128))
+    short = drive.add([1, 2, 3], 40)
+    drive.turn()
+    long = drive.add([4] * 1000, 5)
     sizes = []
-    while not long.decoding:
-        step = scheduler.plan()
+    while not long.output:
+        step, _ = drive.turn()
         assert step is not None
         assert short in step.rows
         sizes.append(step.plan.tokens)
-        scheduler.retire(step, runner.run(step.plan))
-    assert sizes == [129] * 7 + [1 + 1000 - 7 * 128]
+    assert sizes == [129] * 7 + [1 + 960 - 7 * 128, 1 + 40]  # the state after 960 tokens is a checkpoint
+
+
+def test_several_long_prompts_share_the_budget_and_a_short_one_is_not_behind_them() -> None:
+    drive = Drive(pages=200, budget=Budget(4, tokens=512, mixed_tokens=256))
+    long = [drive.add(random_ids(n, 900)) for n in range(3)]
+    short = drive.add(random_ids(9, 100))
+    step, _ = drive.turn()
+    assert step is not None
+    assert [chunk.end - chunk.start for chunk in step.chunks] == [192, 128, 128, 64]
+    drive.turn()
+    assert short.finish is Finish.LENGTH
+    assert all(sequence.finish is None for sequence in long)
+    drive.run()
 
 
 def test_first_come_first_served_even_when_a_later_one_would_fit() -> None:
-    scheduler = Scheduler(4, 4, CONTEXT, Budget(4), recurrent=False)
-    first, big, small = make("a", [1] * 65, 1), make("b", [1] * 200, 1), make("c", [1], 1)
-    for sequence in (first, big, small):
-        scheduler.add(sequence)
-    step = scheduler.plan()
+    drive = Drive(pages=4, context=CONTEXT, recurrent=False)
+    first, big, small = drive.add([1] * 65), drive.add([2] * 200), drive.add([3])
+    step, _ = drive.turn()
     assert step is not None
     assert step.rows == (first,)
-    assert list(scheduler.waiting) == [big, small]
+    assert list(drive.scheduler.waiting) == [big, small]
 
 
 def test_a_limit_of_zero_runs_the_prompt_and_samples_nothing() -> None:
-    scheduler = Scheduler(4, 1, CONTEXT, Budget(4, 3, 3), recurrent=True)
-    sequence = make("s", [1, 2, 3, 4], 0)
-    scheduler.add(sequence)
-    progress = run_all(scheduler, MemoryRunner(4, 1, recurrent=True))
-    assert [(p.ids, p.finish) for p in progress] == [((), Finish.LENGTH)]
-    assert (sequence.output, sequence.computed) == ([], 4)
+    for ahead in (False, True):
+        drive = Drive(budget=Budget(4, 3, 3), ahead=ahead)
+        sequence = drive.add([1, 2, 3, 4], 0)
+        assert [(p.ids, p.finish) for p in drive.run()] == [((), Finish.LENGTH)]
+        assert (sequence.output, drive.scheduler.counts.prompt) == ([], 4)
 
 
 @pytest.mark.parametrize(
@@ -189,3 +198,22 @@ def test_what_could_never_run_is_refused_at_once() -> None:
     scheduler = Scheduler(3, 1, CONTEXT, Budget(4), recurrent=False)
     with pytest.raises(ValueError, match="needs 4 pages, a sequence can have 3"):
         scheduler.check(make("s", [1] * 193, 1))
+
+
+def test_a_finish_is_noticed_one_step_late_at_most_when_planning_ahead() -> None:
+    prompt = random_ids(3, 20)
+    expected, _ = alone(prompt, 30)
+    stop = expected[9]
+    plain, ahead = Drive(ahead=False), Drive(ahead=True)
+    for drive in (plain, ahead):
+        sequence = drive.add(prompt, 30, (stop,))
+        drive.run()
+        assert (sequence.output, sequence.finish) == alone(prompt, 30, (stop,))
+    assert len(ahead.runner.plans) == len(plain.runner.plans) + 1
+
+
+def test_a_limit_is_never_overrun_when_planning_ahead() -> None:
+    plain, ahead = Drive(ahead=False), Drive(ahead=True)
+    for drive in (plain, ahead):
+        drive.answer(random_ids(3, 20), 30)
+    assert len(ahead.runner.plans) == len(plain.runner.plans)

@@ -117,7 +117,7 @@ def post(path: str, body: bytes, *lines: str) -> bytes:
     return request("POST", path, f"content-length: {len(body)}", *lines) + body
 
 
-def render(error: BaseException, request: Request | None) -> Response:
+def render(error: BaseException, request: Request | None, request_id: str) -> Response:
     if isinstance(error, Fault):
         return Response(error.status, error.kind.encode())
     return Response(500, b"internal")

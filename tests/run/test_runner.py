@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from node.engine.plan import StepPlan
+from kernels.delta_rule import CHUNK
+from node.engine.plan import PAGE, StepPlan
+from node.model import cache
 from node.model.qwen import Qwen
 from node.run.batch import batch_of
 from node.run.load import load_model, warm_up
@@ -76,10 +78,9 @@ def test_ids_beyond_the_vocabulary_are_not_sampled(model: Qwen) -> None:
 def test_a_fresh_row_starts_from_an_empty_slot_and_leaves_the_others(model: Qwen) -> None:
     drive = Drive(model)
     cache = drive.runner.cache
-    cache.states.fill_(3.0)
     plan, (sequence,) = drive.plan([(drive.begin([4]), 1)])
     drive.runner.run(plan)
-    touched = (cache.states != 3.0).flatten(2).any(-1).any(0).nonzero().flatten().tolist()
+    touched = (~cache.states.isnan()).flatten(2).any(-1).any(0).nonzero().flatten().tolist()
     assert touched == [sequence.slot]
     assert sequence.slot != 0
 
@@ -103,6 +104,10 @@ def test_rows_out_of_order_are_refused(model: Qwen) -> None:
         batch_of(dataclasses.replace(plan, row_starts=np.array([0, 9, 10, 11])), CPU)
     with pytest.raises(ValueError, match="row_starts"):
         batch_of(dataclasses.replace(plan, row_starts=np.array([0, 1, 1, 11])), CPU)
+
+
+def test_page_and_chunk_are_one_number() -> None:
+    assert PAGE == cache.PAGE == CHUNK
 
 
 def test_the_cache_takes_what_the_configuration_says(model: Qwen) -> None:

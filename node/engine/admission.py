@@ -1,0 +1,137 @@
+"""Who waits, who may begin, and what they are given to begin with."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import NamedTuple
+
+import numpy as np
+
+from node.engine.fair_queue import FairQueue
+from node.engine.output_lengths import OutputLengths
+from node.engine.plan import PAGE
+from node.engine.prefixes import Hit, Prefixes
+from node.engine.seats import Seats
+from node.engine.sequence import Sequence, pages_of
+
+LOOKAHEAD = 64  # sequences that wait for another's prefix and may be passed: a microsecond each
+MOST_PROMPTS = 32  # an organization's, begun and not done: more would only hold pages and seats
+
+
+class Admitted(NamedTuple):
+    """A sequence that may begin, and the slot of the checkpoint that it goes on from, or SCRATCH."""
+
+    sequence: Sequence
+    slot: int
+
+
+class Admission:
+    """Seats sequences in fair order, as long as their prompts and likely outputs have room.
+
+    Whoever is next and finds no room is waited for, so that nobody is passed for ever; whoever waits for a prefix
+    that another computes is passed.
+    """
+
+    def __init__(self, seats: Seats, prefixes: Prefixes) -> None:
+        self.waiting = FairQueue()
+        self.lengths = OutputLengths()
+        self._seats = seats
+        self._prefixes = prefixes
+        self._deadline = math.inf  # the earliest of those that wait, or earlier
+
+    def add(self, sequence: Sequence) -> None:
+        self.waiting.add(sequence)
+        if sequence.deadline is not None:
+            self._deadline = min(self._deadline, sequence.deadline)
+
+    def remove(self, sequence: Sequence) -> None:
+        """It waits no longer."""
+        self.waiting.remove(sequence)
+        self._prefixes.unfollow(sequence)
+
+    def expired(self, now: float) -> list[Sequence]:
+        """Those that were to have begun by `now` and have not."""
+        if now < self._deadline:
+            return []
+        limited = [(s.deadline, s) for s in self.waiting if s.deadline is not None and not s.ran]
+        self._deadline = min((deadline for deadline, _ in limited if deadline > now), default=math.inf)
+        return [sequence for deadline, sequence in limited if deadline <= now]
+
+    def admit(self, prompts: list[Sequence]) -> list[Admitted]:
+        """Seat who may begin; `prompts` are those that have begun and do not decode yet."""
+        admitted: list[Admitted] = []
+        passed: set[Sequence] = set()
+        begun = Counter(sequence.organization for sequence in prompts)
+        while self.waiting and self._seats.pool.free and len(passed) < LOOKAHEAD:
+            full = [name for name, count in begun.items() if count >= MOST_PROMPTS]
+            sequence = self.waiting.first(passed, full)
+            if sequence is None:
+                break
+            if self._prefixes.waits(sequence):
+                passed.add(sequence)
+                continue
+            hit = self._prefixes.find(sequence)
+            if (ahead := self._prefixes.follow(sequence, hit)) is not None:
+                leader, tokens = ahead
+                self._cut(leader, tokens)
+                passed.add(sequence)
+            elif self._fits(sequence, hit):
+                admitted.append(Admitted(sequence, self._seat(sequence, hit)))
+                begun[sequence.organization] += 1
+            else:
+                break
+        return admitted
+
+    def leave(self, sequence: Sequence) -> None:
+        """It runs no more: what its organization was charged for and has not had is given back."""
+        seat = sequence.seat
+        self.waiting.correct(sequence, len(sequence.output) - int(self._seats.promised[seat]))
+        self._seats.expected[seat] = 0
+
+    def _fits(self, sequence: Sequence, hit: Hit) -> bool:
+        """Whether its prompt and a likely output have room beside what the running ones are likely to take."""
+        pages, seats = self._prefixes.pages, self._seats
+        spare = pages.free - pages.idle_among(hit.pages) + len(hit.pages)
+        if not seats.occupants:
+            return pages_of(sequence.length) <= spare
+        taken = np.fromiter(seats.occupants, dtype=np.int64)
+        promised = np.maximum(seats.expected[taken] - seats.held[taken], 0).sum()
+        return int(promised) + self._expected_pages(sequence) <= spare
+
+    def _seat(self, sequence: Sequence, hit: Hit) -> int:
+        """Give it a seat and the pages of its prompt; returns the slot of its checkpoint, or SCRATCH."""
+        pages, seats, output = self._prefixes.pages, self._seats, self._expected_output(sequence)
+        expected = self._expected_pages(sequence)
+        self.waiting.admit(sequence, sequence.length - hit.tokens + output)
+        self._prefixes.unfollow(sequence)
+        seat = seats.take(sequence)
+        pages.hold(hit.pages)
+        seats.append(seat, hit.pages)
+        seats.append(seat, pages.take(pages_of(sequence.length) - len(hit.pages)))
+        seats.computed[seat] = hit.tokens
+        seats.named[seat] = len(hit.pages)
+        seats.filled[seat] = len(hit.pages) * PAGE
+        seats.promised[seat] = len(sequence.output) + output
+        seats.expected[seat] = expected
+        for tokens in sequence.turns:
+            self._prefixes.refresh(sequence, tokens)
+            self._cut(sequence, tokens)
+        self._cut(sequence, self._prefixes.junction(sequence, hit))
+        self._prefixes.grow(sequence, hit)
+        if not sequence.ran:
+            sequence.cached = hit.tokens
+        return self._prefixes.restore(sequence, hit)
+
+    def _cut(self, sequence: Sequence, tokens: int) -> None:
+        """Let a chunk end at the page boundary before `tokens`, so that the state then is a checkpoint."""
+        if self._prefixes.keeps_states:
+            self._seats.cut(sequence.seat, tokens // PAGE * PAGE)
+
+    def _expected_output(self, sequence: Sequence) -> int:
+        """Tokens it is likely to sample yet; a page of them, for one that had to make room before."""
+        likely = max(self.lengths.likely - len(sequence.output), PAGE if sequence.output else 1)
+        return min(sequence.limit - len(sequence.output), likely)
+
+    def _expected_pages(self, sequence: Sequence) -> int:
+        return pages_of(max(1, sequence.length + self._expected_output(sequence) - 1))

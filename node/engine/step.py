@@ -1,0 +1,152 @@
+"""A step as the engine sees it: the plan, and whose rows it holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from node.engine.plan import PAGE, StepPlan
+from node.engine.seats import Seats
+from node.engine.sequence import Finish, Sequence, pages_of
+
+
+class Chunk(NamedTuple):
+    """Tokens `start` to `end` of a sequence that does not decode yet."""
+
+    sequence: Sequence
+    start: int
+    end: int
+
+
+class Save(NamedTuple):
+    """The state of a sequence after `tokens` tokens, copied to `slot` after the pass."""
+
+    sequence: Sequence
+    tokens: int
+    slot: int
+
+
+class Restore(NamedTuple):
+    """A checkpoint in `slot`, copied to where the sequence goes on before the pass."""
+
+    sequence: Sequence
+    slot: int
+
+
+class Progress(NamedTuple):
+    """What happened to one sequence: the ids it sampled, and why it ended if it did."""
+
+    sequence: Sequence
+    ids: tuple[int, ...]
+    finish: Finish | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """The plan crosses to the runner, the rest does not.
+
+    seats     int64 [R]  of the rows
+    decoding  how many rows, the first ones, run the token that was sampled last
+    rows      the sequences of the rows
+    sampling  the sequences of plan.sample_rows
+    chunks    of the rows that follow the decoding ones
+    """
+
+    plan: StepPlan
+    seats: NDArray[np.int64]
+    decoding: int
+    rows: tuple[Sequence, ...]
+    sampling: tuple[Sequence, ...]
+    chunks: tuple[Chunk, ...]
+    restores: tuple[Restore, ...]
+    saves: tuple[Save, ...]
+
+    @property
+    def sampled_seats(self) -> NDArray[np.int64]:
+        """int64 [S]: of plan.sample_rows."""
+        return self.seats[self.plan.sample_rows]
+
+
+def compose(
+    table: Seats,
+    decoding: NDArray[np.int64],
+    chunks: list[Chunk],
+    restores: tuple[Restore, ...],
+    saves: tuple[Save, ...],
+    before: Step | None,
+    recurrent: bool,
+) -> Step:
+    """The step of these seats and chunks; `before` is the step in flight whose samples are not known yet."""
+    chunks = sorted(chunks, key=lambda chunk: chunk.end - chunk.start > 1)  # rows of one token come first
+    seats = np.concatenate([decoding, _ints([chunk.sequence.seat for chunk in chunks])])
+    lengths = np.ones(len(seats), dtype=np.int64)
+    lengths[len(decoding) :] = [chunk.end - chunk.start for chunk in chunks]
+    starts = table.computed[seats]
+    row_starts = np.zeros(len(seats) + 1, dtype=np.int64)
+    lengths.cumsum(out=row_starts[1:])
+    tokens = [chunk.sequence.tokens(chunk.start, chunk.end) for chunk in chunks]
+    samples = [
+        row
+        for row, chunk in enumerate(chunks, len(decoding))
+        if chunk.end == table.target[chunk.sequence.seat] and table.left[chunk.sequence.seat]
+    ]
+    sample_rows = np.concatenate([np.arange(len(decoding)), _ints(samples)])
+    sampled = seats[sample_rows]
+    rows = tuple(map(table.occupants.__getitem__, seats.tolist()))
+    plan = StepPlan(
+        token_ids=np.concatenate([table.last[decoding], *tokens]),
+        positions=np.arange(row_starts[-1]) + np.repeat(starts - row_starts[:-1], lengths),
+        row_starts=row_starts,
+        page_table=table.page_table[seats, : pages_of(int((starts + lengths).max()))],
+        slots=seats if recurrent else np.zeros_like(seats),
+        sample_rows=sample_rows,
+        temperature=table.temperature[sampled],
+        top_p=table.top_p[sampled],
+        top_k=table.top_k[sampled],
+        seeds=table.seeds[sampled],
+        restores=_pairs([(restore.slot, restore.sequence.seat) for restore in restores]),
+        saves=_pairs([(save.sequence.seat, save.slot) for save in saves]),
+        dry=_dry(table, chunks, row_starts[len(decoding) :].tolist()),
+        relays=_relays(table, decoding, before),
+    )
+    sampling = rows if len(sampled) == len(rows) else tuple(map(rows.__getitem__, sample_rows.tolist()))
+    return Step(plan, seats, len(decoding), rows, sampling, tuple(chunks), restores, saves)
+
+
+def _dry(table: Seats, chunks: list[Chunk], row_starts: list[int]) -> NDArray[np.int64]:
+    """Places of tokens whose keys and values were there before."""
+    spans = [
+        np.arange(begins, begins + min(chunk.end, filled) - chunk.start)
+        for chunk, begins in zip(chunks, row_starts, strict=False)
+        if chunk.start < (filled := int(table.filled[chunk.sequence.seat]))
+    ]
+    return np.concatenate([_ints([]), *spans])
+
+
+def _relays(table: Seats, decoding: NDArray[np.int64], before: Step | None) -> NDArray[np.int64]:
+    if before is None:
+        return _pairs([])
+    place = np.full(len(table.held), -1, dtype=np.int64)
+    sampled = before.sampled_seats
+    place[sampled] = np.arange(len(sampled))
+    source = place[decoding]
+    fed = np.flatnonzero(source >= 0)
+    return np.stack([fed, source[fed]], axis=1)
+
+
+def filled_pages(step: Step) -> list[Sequence]:
+    """Sequences that came to the end of a page of theirs in this step."""
+    decoding = np.flatnonzero(step.plan.positions[: step.decoding] % PAGE == PAGE - 1)
+    ended = [chunk.sequence for chunk in step.chunks if chunk.end // PAGE > chunk.start // PAGE]
+    return [*(step.rows[row] for row in decoding.tolist()), *ended]
+
+
+def _ints(values: list[int]) -> NDArray[np.int64]:
+    return np.array(values, dtype=np.int64)
+
+
+def _pairs(values: list[tuple[int, int]]) -> NDArray[np.int64]:
+    return np.array(values, dtype=np.int64).reshape(-1, 2)

@@ -1,0 +1,179 @@
+"""Pages and checkpoints as pools of their own: whatever happens to them, all are explained."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from node.engine.checkpoints import Checkpoints
+from node.engine.pages import Pages
+from node.engine.plan import PAGE, SCRATCH
+from node.engine.pool import PoolError
+from node.engine.prefixes import Prefixes
+from node.engine.sampling import Sampling
+from node.engine.sequence import Sequence
+
+TOTAL = 9
+
+
+class PagesWalk(RuleBasedStateMachine):
+    """Paths of letters: each holder takes what is there, adds its own, and leaves. A page holds its whole path."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.forgotten: set[bytes] = set()
+        self.pages = Pages(TOTAL, self.forgotten.add)
+        self.holders: list[np.ndarray] = []
+        self.paths: dict[int, str] = {}
+
+    @rule(path=st.text("ab", min_size=1, max_size=6))
+    def come(self, path: str) -> None:
+        keys = [path[: end + 1].encode() for end in range(len(path))]
+        found = self.pages.find(keys)
+        assert [self.paths[page] for page in found] == [path[: n + 1] for n in range(len(found))]
+        lacking = len(path) - len(found)
+        if lacking > self.pages.free - self.pages.idle_among(found):
+            return
+        self.pages.hold(found)
+        mine = np.concatenate([found, self.pages.take(lacking)]).astype(np.int64)
+        named = len(found)
+        while named < len(path):
+            parent = int(mine[named - 1]) if named else SCRATCH
+            assert self.pages.name(int(mine[named]), keys[named], parent)
+            self.forgotten.discard(keys[named])
+            self.paths[int(mine[named])] = path[: named + 1]
+            named += 1
+        self.holders.append(mine)
+
+    @precondition(lambda self: self.holders)
+    @rule(data=st.data())
+    def go(self, data: st.DataObject) -> None:
+        self.pages.release(self.holders.pop(data.draw(st.integers(0, len(self.holders) - 1))))
+
+    @rule(count=st.integers(0, TOTAL))
+    def take_nameless(self, count: int) -> None:
+        if count > self.pages.free:
+            with pytest.raises(PoolError):
+                self.pages.take(count)
+        else:
+            self.pages.release(self.pages.take(count))
+
+    @rule()
+    def clear(self) -> None:
+        self.pages.clear()
+        assert self.pages.idle == 0
+
+    @invariant()
+    def all_are_explained(self) -> None:
+        held = np.concatenate([np.zeros(0, dtype=np.int64), *self.holders])
+        self.pages.audit(held)
+        assert self.pages.free == TOTAL - len(np.unique(held))
+        assert not any(key in self.pages for key in self.forgotten)
+
+
+PagesWalk.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestPagesWalk = PagesWalk.TestCase
+
+
+def test_a_leak_a_double_hold_and_a_double_release_are_found() -> None:
+    pages = Pages(4, lambda key: None)
+    held = pages.take(2)
+    for wrong in (held[:1], np.concatenate([held, held[:1]]), np.array([3, 4])):
+        with pytest.raises(PoolError):
+            pages.audit(wrong)
+    pages.release(held)
+    with pytest.raises(PoolError):
+        pages.release(held)
+
+
+def test_the_page_idle_longest_goes_first_and_the_end_of_a_path_before_its_begin() -> None:
+    gone: list[bytes] = []
+    pages = Pages(4, gone.append)
+    first, second = pages.take(2), pages.take(2)
+    for mine, letter in ((first, b"x"), (second, b"y")):
+        pages.name(int(mine[0]), letter, SCRATCH)
+        pages.name(int(mine[1]), letter * 2, int(mine[0]))
+    pages.release(first)
+    pages.release(second)
+    pages.release(pages.take(3))
+    assert gone == [b"xx", b"x", b"yy"]
+
+
+def test_checkpoints_of_equal_worth_make_room_by_last_use_and_never_while_written() -> None:
+    checkpoints = Checkpoints(first=5, total=2)
+    a, b = checkpoints.reserve(), checkpoints.reserve()
+    assert {a, b} == {5, 6}
+    assert checkpoints.reserve() is None
+    checkpoints.keep(b"a", a, 100)
+    checkpoints.keep(b"b", b, 100)
+    checkpoints.use(b"a")
+    c = checkpoints.reserve()
+    assert c == b
+    assert list(checkpoints) == [b"a"]
+    checkpoints.audit([c])
+    with pytest.raises(PoolError):
+        checkpoints.audit([])
+    checkpoints.keep(b"a", c, 100)  # a twin: the first stays
+    checkpoints.audit([])
+    assert (checkpoints.newest([b"a", b"x"]), checkpoints.newest([b"x"])) == (1, 0)
+
+
+def test_a_flood_of_short_prompts_does_not_take_a_long_ones_checkpoint_but_time_does() -> None:
+    checkpoints = Checkpoints(first=1, total=4)
+    checkpoints.keep(b"long", checkpoints.reserve(), 1000)
+    for n in range(30):
+        checkpoints.keep(b"short%d" % n, checkpoints.reserve(), 100)
+        if n == 20:
+            assert b"long" in checkpoints
+    for n in range(30, 60):
+        checkpoints.keep(b"short%d" % n, checkpoints.reserve(), 100)
+    assert b"long" not in checkpoints
+
+
+def test_a_superseded_checkpoint_goes_first() -> None:
+    checkpoints = Checkpoints(first=1, total=2)
+    checkpoints.keep(b"turn 1", checkpoints.reserve(), 1000)
+    checkpoints.keep(b"other", checkpoints.reserve(), 10)
+    assert checkpoints.supersede(b"turn 1")
+    checkpoints.give_back(checkpoints.reserve())
+    assert list(checkpoints) == [b"other"]
+
+
+def test_where_several_went_on_nothing_is_superseded() -> None:
+    checkpoints = Checkpoints(first=1, total=2)
+    checkpoints.keep(b"shared", checkpoints.reserve(), 1000)
+    checkpoints.keep(b"other", checkpoints.reserve(), 10)
+    checkpoints.use(b"shared")
+    checkpoints.use(b"shared")
+    assert not checkpoints.supersede(b"shared")
+    checkpoints.reserve()
+    assert list(checkpoints) == [b"shared"]
+
+
+def test_two_hundred_thousand_pages_do_not_slow_a_lookup() -> None:
+    """Against one that holds a hundredth: chains of 512 pages, the length of a full context."""
+
+    def lookup_seconds(chains: int) -> float:
+        prefixes = Prefixes(chains * 512, 1, 0, recurrent=False)
+        for chain in range(chains):
+            mine = prefixes.pages.take(512)
+            for place, page in enumerate(mine.tolist()):
+                prefixes.pages.name(
+                    page, b"%d/%d" % (chain, place), int(mine[place - 1]) if place else SCRATCH
+                )
+            prefixes.pages.release(mine)
+        sequence = Sequence("s", np.zeros(512 * PAGE + 1, dtype=np.int64), 1, Sampling(), frozenset())
+        sequence.keys = [b"%d/%d" % (chains // 2, place) for place in range(512)]
+        times = []
+        for _ in range(30):
+            began = time.perf_counter()
+            assert prefixes.find(sequence).tokens == 512 * PAGE
+            times.append(time.perf_counter() - began)
+        return min(times)
+
+    assert lookup_seconds(400) < 4 * lookup_seconds(4)
