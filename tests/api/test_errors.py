@@ -3,6 +3,7 @@
 import http.client
 import json
 import re
+import socket
 from typing import Any
 
 import pytest
@@ -309,3 +310,19 @@ def test_probes_need_no_key(node: RunningNode) -> None:
     for path in ("/health", "/ready", "/v1/infer"):
         assert send(node, "GET", path, headers={})[0] == 200
         assert send(node, "HEAD", path, headers={})[::2] == (200, None)
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [(b"GARBAGE\r\n\r\n", 400), (b"GET / HTTP/1.1\r\nhost: x\r\na: " + b"a" * 70_000 + b"\r\n\r\n", 431)],
+)
+def test_what_is_refused_before_its_head_is_read_has_its_id_in_the_body_too(
+    node: RunningNode, sent: bytes, status: int
+) -> None:
+    with socket.create_connection(("127.0.0.1", node.port), timeout=10) as connection:
+        connection.sendall(sent)
+        response = http.client.HTTPResponse(connection)
+        response.begin()
+        answer = json.loads(response.read())
+    assert response.status == status
+    assert answer["request_id"] == response.getheader("request-id")

@@ -327,3 +327,70 @@ def test_b28_ignored_fields_are_not_looked_into() -> None:
 def test_the_page_of_fields_is_current() -> None:
     committed = Path(__file__).parent.parent.parent / "docs" / "anthropic-compatibility.md"
     assert committed.read_text() == page()
+
+
+@pytest.mark.parametrize("kind", [[], {}, 7, True, None, "", ["text"]])
+def test_b18_a_kind_that_is_no_text_is_the_clients_mistake(kind: Any) -> None:
+    for messages in ([user({"type": kind})], [HI, assistant(use("a")), user(result("a", [{"type": kind}]))]):
+        code, param, _ = refusal(*messages)
+        assert code == "invalid_request"
+        assert param is not None
+        assert param.endswith(".0.type")
+
+
+def test_ignored_fields_are_named_once_and_without_numbers() -> None:
+    mark = {"type": "ephemeral"}
+    source = {"type": "text", "media_type": "text/plain", "data": "D"}
+    nested = {"type": "content", "content": [text("x", cache_control=mark)]}
+    documents = [{"type": "document", "source": source}, {"type": "document", "source": nested}] * 200
+    found = {"type": "search_result", "title": "T", "source": "S", "content": [text("F", citations=[])]}
+    body = {
+        "model": "m",
+        "max_tokens": 1,
+        "messages": [user(*documents, found)],
+        "thinking": {"type": "adaptive", "budget_tokens": 2000},
+        "tools": [WEATHER],
+        "tool_choice": {"type": "auto", "name": "get_weather"},
+    }
+    assert parse(body).ignored == [
+        "messages.content.source.media_type",
+        "messages.content.source.content.cache_control",
+        "messages.content.content.citations",
+        "tool_choice.name",
+        "thinking.budget_tokens",
+    ]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        [],
+        [{"type": "thinking", "thinking": "t"}],
+        [text("x"), {"type": "redacted_thinking", "data": "d"}],
+    ],
+)
+def test_only_text_can_be_gone_on_with(content: Any) -> None:
+    assert refusal(HI, {"role": "assistant", "content": content})[:2] == ("invalid_request", "messages")
+
+
+def test_an_answer_in_a_format_can_not_begin_with_a_prefill() -> None:
+    output = {"format": {"type": "json_schema", "schema": {"type": "object"}}}
+    last = {"role": "assistant", "content": '{"name":'}
+    assert refusal(HI, last, output_config=output)[:2] == ("invalid_request", "messages")
+
+
+def test_what_is_unknown_anywhere_comes_before_what_is_wrong_anywhere() -> None:
+    fields = {"thinking": {"type": "adaptive", "wat": 1}}
+    with pytest.raises(ApiError) as caught:
+        parse({"model": "m", "max_tokens": 1, "messages": "x", **fields})
+    assert (caught.value.code, caught.value.param) == ("unsupported_parameter", "thinking.wat")
+
+
+def test_white_space_alone_is_no_message_and_no_instruction() -> None:
+    assert refusal(user(text(" \n")))[1] == "messages.0.content"
+    assert read(HI, system=" ").turns == (Turn("user", "hi"),)
+
+
+def test_false_is_not_the_zero_that_asks_for_nothing() -> None:
+    assert refusal(speed=False)[:2] == ("unsupported_parameter", "speed")

@@ -1,12 +1,16 @@
 """Thinking and tools through Anthropic's Python SDK, response validation on."""
 
+import asyncio
+import http.client
 import json
+import re
 from typing import Any
 
 import anthropic
 import pytest
 from pydantic import BaseModel
 
+from node.api.replay import replay, steps
 from tests.node_under_test import KEY, MODEL, RunningNode, running_node
 
 WEATHER = {
@@ -315,3 +319,38 @@ def test_b71_ids_of_calls_never_repeat() -> None:
             for part in client(node).messages.create(**{**ASK, "max_tokens": 2000}, tools=[NOW]).content
         ]
         assert len(set(ids)) == len(ids) == 1000
+
+
+def test_b82_tokens_that_show_nothing_do_not_hold_pings_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("node.api.messages_reply.PING_SECONDS", 0.1)
+    with running_node("because " * 100 + "\n</think>\n\nNo.", seconds=0.004) as node:
+        thinking = {"type": "adaptive", "display": "omitted"}
+        with client(node).messages.with_streaming_response.create(
+            **ASK, thinking=thinking, stream=True
+        ) as response:
+            lines = [line for line in response.iter_lines() if line.startswith("event: ")]
+        assert lines[:3] == ["event: message_start", "event: content_block_start", "event: ping"]
+        assert lines[-1] == "event: message_stop"
+
+
+def test_replay_sends_the_bytes_that_the_node_sends() -> None:
+    written = "Hm — so.\n</think>\n\nSure.\n\n" + call("wait", seconds="30", label="7")
+    ask = {**ASK, "tools": [WAIT], "thinking": ADAPTIVE}
+    with running_node(written, seconds=0.005) as node:  # so that no two steps arrive as one
+        for stream in (False, True):
+            request = {**ask, "stream": stream}
+            connection = http.client.HTTPConnection("127.0.0.1", node.port, timeout=10)
+            connection.request("POST", "/v1/messages", json.dumps(request), {"x-api-key": KEY})
+            sent = connection.getresponse().read()
+            stops = frozenset({node.chat.tokenizer.control["<|im_end|>"]})
+            kept = asyncio.run(replay(node.chat, stops, request, written, steps("1"), None, cut=False))
+            assert masked(kept) == masked(sent)
+            node.wait_until_idle()
+
+
+def masked(body: bytes) -> bytes:
+    """Without ids, which are random, and without what was reused of the prompt."""
+    body = re.sub(rb"(msg|toolu)_\w+", b"ID", body)
+    return re.sub(
+        rb'"input_tokens":\d+,"cache_creation_input_tokens":0,"cache_read_input_tokens":\d+', b"IN", body
+    )
