@@ -65,11 +65,13 @@ class Bed:
         pages = max(BATCHES) * (CONTEXT + PROMPT) // PAGE + 64
         self.runner = Runner(load_model(folder, torch.bfloat16, "cpu"), pages + 1, 33, "cpu")
         warm_up(self.runner)
+        self.added = 0
         recurrent = self.config.delta is not None
         self.scheduler = Scheduler(pages, 32, 4096, Budget(32, 4096, 4096), recurrent)
 
     def add(self, length: int, limit: int) -> Sequence:
-        prompt = np.arange(length, dtype=np.int64) % 1000 + 1000
+        self.added += 1  # no prompt is like another: nothing may be reused
+        prompt = np.random.default_rng(self.added).integers(1000, 2000, length)
         sequence = Sequence("bench", prompt, limit, Sampling(temperature=0.0), frozenset())
         self.scheduler.add(sequence)
         return sequence

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-import bench.rows  # noqa: F401  (registers its rows)
+import bench.engine_rows
+import bench.rows  # noqa: F401  (both register their rows)
 from bench.registry import ROWS, Measure, Unavailable
 
 RESULTS = Path(__file__).parent / "results"

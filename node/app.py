@@ -26,6 +26,7 @@ from node.chat.checkpoint import CheckpointError
 from node.config import Settings, SettingsError
 from node.device import BUDGETS, choose_context, choose_device, memory_plan, read_config
 from node.engine.engine import Engine
+from node.engine.recording import Recorder
 from node.engine.scheduler import Scheduler
 from node.http.limits import HttpLimits
 from node.http.server import Server
@@ -142,7 +143,16 @@ class Node:
         budget = BUDGETS[device].with_sequences(plan.sequences)
         scheduler = Scheduler(plan.pages, plan.slots, self._context, budget, bool(plan.slot_bytes))
         log.info("loaded and warm in %.1f s", time.monotonic() - started)
-        return Engine(scheduler, runner)
+        # On a CPU launching a step is running it, so planning ahead would only cost a token of every answer.
+        ahead = runner if device == "cuda" else None
+        return Engine(scheduler, runner, ahead=ahead, recorder=self._recorder())
+
+    def _recorder(self) -> Recorder | None:
+        path = self._settings.record
+        try:
+            return None if path is None else Recorder(path)
+        except OSError as error:
+            raise SettingsError(f"--record: {path}: {error.strerror}") from None
 
     def _served(self, engine: Engine, workers: ThreadPoolExecutor) -> Served:
         return Served(

@@ -1,4 +1,4 @@
-"""The command line: serve, pull, render, plan."""
+"""The command line: serve, pull, render, replay, plan, simulate."""
 
 from __future__ import annotations
 
@@ -65,6 +65,10 @@ def _parser() -> argparse.ArgumentParser:
     replay.add_argument("--cut", action="store_true", help="the output was cut by its limit")
     add_flags(replay, "model")
     replay.set_defaults(run=_replay)
+
+    simulate = commands.add_parser("simulate", help="replay a recording or a trace on a modelled device")
+    simulate.add_argument("file", type=Path, metavar="FILE", help="of serve --record, or a trace")
+    simulate.set_defaults(run=_simulate)
 
     plan = commands.add_parser("plan", help="print how memory would be divided; reads config.json alone")
     add_flags(plan, "model", "device", "dtype", "context", "device_memory")
@@ -133,6 +137,18 @@ def _replay(flags: argparse.Namespace) -> None:
     except (CheckpointError, TemplateError) as error:
         raise Refusal(str(error)) from None
     sys.stdout.buffer.write(sent)
+
+
+def _simulate(flags: argparse.Namespace) -> None:
+    from node.engine.simulate import simulate
+    from node.engine.trace import TraceError
+
+    try:
+        print(simulate(flags.file))
+    except OSError as error:
+        raise Refusal(f"{flags.file}: {error.strerror}") from None
+    except (TraceError, UnicodeDecodeError) as error:
+        raise Refusal(f"{flags.file}: {error}") from None
 
 
 def _steps(words: str) -> Iterator[int]:

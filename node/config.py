@@ -83,6 +83,7 @@ class Settings:
     max_body: int = setting(4 * 2**20, size, "largest request body")
     patience: float = setting(10.0, seconds, "seconds that a stream's head waits for the first token")
     max_wait: float = setting(120.0, seconds, "seconds that a request may wait for its first step")
+    record: Path | None = setting(None, Path, "file to write every step and event to, for b3os-node simulate")  # noqa: RUF009
     api_key: str = setting("", str, "the key that opens the node [one is made at the first start]")
 
     @property

@@ -54,6 +54,7 @@ def memory_plan(settings: Settings, config: ModelConfig) -> MemoryPlan:
             context=choose_context(settings, config),
             sequences=budget.sequences,
             step_tokens=budget.tokens,
+            packed_head=device == "cpu" and settings.dtype == "bfloat16" and config.tied is not False,
         )
     except OutOfRoom as error:
         raise SettingsError(str(error)) from None

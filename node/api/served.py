@@ -108,7 +108,7 @@ class Served:
             self.stop_ids,
             await self.constraint(wish, prompt),
             organization,
-            boundaries=(prompt.turn_end,),
+            boundaries=prompt.turn_ends,
             deadline=time.monotonic() + self.max_wait,
         )
         machine = self.chat.machine(prompt, wish.conversation.tools, wish.stops, wish.guarantee.parallel)

@@ -32,7 +32,8 @@ class Draft:
 
     def write(self, text: str) -> bool:
         """Take more text; False, and nothing taken, if with that it can not be real."""
-        fits = not text.strip() if self._reader is None else self._reads(self._reader, self._reader.push(text))
+        reader = self._reader
+        fits = not text.strip() if reader is None else self._reads(reader, reader.push(text))
         if fits:
             self._raw.append(text)
         return fits
@@ -41,10 +42,10 @@ class Draft:
         """Take a control token in the same way."""
         if self._reader is not None and self._reader.inside:
             return self.write(control)
-        if self._reader is not None and not (
-            self._reads(self._reader, self._reader.close()) and self.events[-1:] == [CallEnd()]
-        ):
-            return False
+        if self._reader is not None:
+            fits = self._reads(self._reader, self._reader.close())
+            if not fits or self.events[-1:] != [CallEnd()]:
+                return False
         if control == OPEN_CALL:
             self._reader = self._form.reader(self._tools)
         elif control == CLOSE_CALL and self._reader is not None:

@@ -20,14 +20,15 @@ class Prompt:
     text           as the template wrote it; a client's copy of a control token reads the same as a real one
     ids            its tokens, where they do not
     thinking_open  whether the prompt ends inside thinking, so that the answer begins there, without a tag
-    turn_end       tokens before the turn that the answer belongs to: what stays the same when the conversation
-                   goes on, for templates write an answer's turn anew once another follows
+    turn_ends      token counts, ascending, at which a later prompt of the conversation may part from this one: the
+                   end of the last user's turn and, inside a tool loop, that of the last result. Templates write
+                   the turns after those anew once the conversation goes on
     """
 
     text: str
     ids: tuple[int, ...]
     thinking_open: bool
-    turn_end: int
+    turn_ends: tuple[int, ...]
 
 
 class PromptWriter:
@@ -43,15 +44,19 @@ class PromptWriter:
         parts = self._guard.split(well_formed(self._render(conversation)))
         ids = self._ids(parts)
         # The last control token decides: thinking closes by one, and a turn ends by one.
-        return Prompt("".join(parts), tuple(ids), parts[-2:-1] == [THINK], self._turn_end(ids))
+        return Prompt("".join(parts), tuple(ids), parts[-2:-1] == [THINK], self._turn_ends(ids, conversation))
 
     def written(self, text: str) -> list[int]:
         """The ids that a model would have sampled to write `text`, control tokens in it being real."""
         return self._ids(self._guard.split(well_formed(text)))
 
-    def _turn_end(self, ids: list[int]) -> int:
+    def _turn_ends(self, ids: list[int], conversation: Conversation) -> tuple[int, ...]:
         turn = self._tokenizer.control.get(TURN)
-        return len(ids) - 1 - ids[::-1].index(turn) if turn in ids else len(ids)
+        starts = [place for place, number in enumerate(ids) if number == turn]
+        later = _turns_after_the_user(conversation)
+        if len(starts) <= later:  # a template of another family
+            return (len(ids),)
+        return tuple(sorted({starts[-1 - later], starts[-1]}))
 
     def _ids(self, parts: list[str]) -> list[int]:
         """Of text, control token, text, control token, …, text."""
@@ -73,3 +78,10 @@ class PromptWriter:
             raise TemplateError("a schema or an argument is nested too deeply") from error
         except TemplateError as error:
             raise TemplateError(clear(str(error))) from error
+
+
+def _turns_after_the_user(conversation: Conversation) -> int:
+    """As templates write them: neighbouring results share a turn."""
+    roles = [turn.role for turn in conversation.turns]
+    after = roles[len(roles) - roles[::-1].index("user") :] if "user" in roles else roles
+    return sum(role != "tool" or after[place - 1 : place] != ["tool"] for place, role in enumerate(after))

@@ -7,6 +7,7 @@ keywords that pass are listed here, and the rest is refused where the guarantee 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import unquote
@@ -120,6 +121,8 @@ class _Plain:
     ) -> dict[str, Any]:
         """What one keyword contributes. Raises _Unsupported."""
         here = f"{place}.{keyword}"
+        if (keyword in ("enum", "const") or isinstance(value, float | int)) and not _is_finite(value):
+            raise _Unsupported("has a number that is not finite, or too large to be read as one")
         match keyword, value:
             case "$ref", str():
                 return {"$ref": f"#/$defs/{self._references.setdefault(value, str(len(self._references)))}"}
@@ -211,6 +214,17 @@ def _afford(pattern: str) -> None:
         check_cost(pattern)
     except PatternError as error:
         raise _Unsupported(f"{pattern[:60]!r}: {error}") from error
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether all numbers in a value are. 1e400 is JSON, but infinity to who reads it, which can not be written."""
+    following = [value]
+    while following:
+        one = following.pop()
+        if isinstance(one, int | float) and not -sys.float_info.max <= one <= sys.float_info.max:
+            return False
+        following += one.values() if isinstance(one, Mapping) else one if isinstance(one, list) else ()
+    return True
 
 
 def _listed(value: Any) -> list[Any]:

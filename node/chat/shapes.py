@@ -1,19 +1,23 @@
 """What a tool's JSON schema says of each parameter, as far as it decides how a value is to be read.
 
-Schemas are strangers' texts: references may go in circles, and branches may share branches without end. The
-depth is bounded, which ends circles too, and what is known of a schema is kept.
+Schemas are strangers' texts: references may go in circles, and branches may share branches without end. So
+nothing is looked at before a call names the parameter, each schema is looked at once, and the work of a call
+is bounded: what would take more counts as untyped.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property, reduce
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 DEEPEST = 64  # schemas in each other; what is deeper counts as untyped
+MOST_WORK = 1000  # schemas, and stretches of references and lists, looked at for one call; some 5 µs each
+STRETCH = 16  # characters or values
+MOST_PATTERNS = 8  # of names; to compile one and try it can take 0.5 ms
 LONGEST_MATCHED = 128  # characters of a name that patterns are tried on
 
 KINDS_OF_TYPE = {
@@ -26,8 +30,11 @@ KINDS_OF_TYPE = {
     "object": {"object"},
 }
 
-# No groups, no alternatives and at most two repeats: others could take Python's matcher for ever.
-_CHEAP_PATTERN = re.compile(r"[^()|*+?{]*(?:[*+?{][^()|*+?{]*){0,2}")
+# No groups, no alternatives, and a repeat or, from the start on, two: Python's matcher could take others for ever.
+_REPEATED = r"[^()|*+?{]*(?:[*+?{][^()|*+?{]*)"
+_CHEAP_PATTERN = re.compile(rf"\^{_REPEATED}{{0,2}}|{_REPEATED}?")
+
+Kinds: TypeAlias = frozenset[str] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,38 +43,38 @@ class Shape:
     literals  strings that it lists
     """
 
-    kinds: frozenset[str] | None = None
+    kinds: Kinds = None
     literals: frozenset[str] = frozenset()
-
-    def __or__(self, other: Shape) -> Shape:
-        kinds = None if self.kinds is None or other.kinds is None else self.kinds | other.kinds
-        return Shape(kinds, self.literals | other.literals)
-
-    def __and__(self, other: Shape) -> Shape:
-        if self.kinds is None or other.kinds is None:
-            kinds = self.kinds or other.kinds
-        else:
-            kinds = (self.kinds & other.kinds) or None  # a contradiction says nothing
-        return Shape(kinds, self.literals | other.literals)
 
 
 ANY = Shape()
-NULL = Shape(frozenset({"null"}))
 TEXT = Shape(frozenset({"string"}))
 
 
+@dataclass(slots=True)
+class _Known:
+    """What has been found on the way through one parameter's schemas."""
+
+    kinds: dict[int, Kinds] = field(default_factory=dict)  # by id of the schema
+    literals: set[str] = field(default_factory=set)
+
+
 class Shapes:
-    """The shapes of one tool's parameters."""
+    """The shapes of one tool's parameters, for one call."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._root = schema
-        self._known: dict[int, Shape] = {}
+        self._work = 0
 
     def of(self, name: str) -> Shape:
         """The shape of a parameter; ANY for one that the schema does not know."""
-        shapes = [self._shape(schema) for schema in self._schemas(name)]
-        telling = [shape for shape in shapes if shape != ANY]
-        return reduce(Shape.__or__, telling) if telling else ANY
+        known = _Known()
+        try:
+            kinds = [self._kinds(schema, known) for schema in self._schemas(name)]
+        except _TooMuch:
+            return ANY
+        telling = [allowed for allowed in kinds if allowed is not None]
+        return Shape(frozenset().union(*telling) if telling else None, frozenset(known.literals))
 
     @cached_property
     def _objects(self) -> list[Mapping[str, Any]]:
@@ -76,12 +83,12 @@ class Shapes:
         following: list[Any] = [self._root]
         while following:
             schema = following.pop()
+            self._spend(1)
             if isinstance(schema, Mapping) and id(schema) not in found:
                 found[id(schema)] = schema
-                following += [self._target(schema.get("$ref"))]
-                following += [
-                    branch for word in ("allOf", "anyOf", "oneOf") for branch in _listed(schema, word)
-                ]
+                following.append(self._target(schema.get("$ref")))
+                for word in ("allOf", "anyOf", "oneOf"):
+                    following += _listed(schema, word)
         return list(found.values())
 
     def _schemas(self, name: str) -> list[Any]:
@@ -90,36 +97,49 @@ class Shapes:
         if exact := [members[name] for members in properties if name in members]:
             return exact
         patterns = [_named(schema, "patternProperties") for schema in self._objects]
+        if sum(map(len, patterns)) > MOST_PATTERNS:
+            return []
         matched = [member for members in patterns for key, member in members.items() if _matches(key, name)]
         return matched or [schema.get("additionalProperties") for schema in self._objects]
 
-    def _shape(self, schema: Any, depth: int = 0) -> Shape:
+    def _kinds(self, schema: Any, known: _Known, depth: int = 0) -> Kinds:
+        self._spend(1)
         if not isinstance(schema, Mapping) or depth > DEEPEST:
-            return ANY
-        if id(schema) not in self._known:
-            shape = reduce(Shape.__and__, self._sayings(schema, depth + 1))
-            self._known[id(schema)] = shape | NULL if schema.get("nullable") is True else shape
-        return self._known[id(schema)]
+            return None
+        if id(schema) not in known.kinds:
+            known.kinds[id(schema)] = None  # in a circle it says nothing
+            allowed: Kinds = None
+            for said in self._sayings(schema, known, depth + 1):
+                allowed = _both(allowed, said)
+            if schema.get("nullable") is True and allowed is not None:
+                allowed |= {"null"}
+            known.kinds[id(schema)] = allowed
+        return known.kinds[id(schema)]
 
-    def _sayings(self, schema: Mapping[str, Any], depth: int) -> Iterator[Shape]:
+    def _sayings(self, schema: Mapping[str, Any], known: _Known, depth: int) -> Iterator[Kinds]:
         """What each keyword says; all of it holds."""
-        yield _of_types(schema)
-        if "const" in schema:
-            yield _of_values([schema["const"]])
-        yield _of_values(_listed(schema, "enum"))
-        yield self._shape(self._target(schema.get("$ref")), depth)
+        if "type" in schema:
+            yield _of_types(schema["type"])
+        for values in ([schema["const"]] if "const" in schema else [], _listed(schema, "enum")):
+            if values:
+                self._spend(len(values) // STRETCH)
+                known.literals.update(value for value in values if isinstance(value, str))
+                yield frozenset(map(kind_of, {type(value): value for value in values}.values()))
+        if "$ref" in schema:
+            yield self._kinds(self._target(schema["$ref"]), known, depth)
         for branch in _listed(schema, "allOf"):
-            yield self._shape(branch, depth)
+            yield self._kinds(branch, known, depth)
         for word in ("anyOf", "oneOf"):
             if branches := _listed(schema, word):
-                yield reduce(Shape.__or__, [self._shape(branch, depth) for branch in branches])
+                yield _either([self._kinds(branch, known, depth) for branch in branches])
 
     def _target(self, reference: Any) -> Any:
         """What a reference within the schema leads to, None where it leads nowhere."""
         if not isinstance(reference, str) or not reference.startswith("#"):
             return None
+        self._spend(len(reference) // STRETCH)
         found: Any = self._root
-        steps = [unquote(step) for step in reference[1:].split("/")[1:]]
+        steps = unquote(reference[1:]).split("/")[1:]
         for place, step in enumerate(steps):
             key = step.replace("~1", "/").replace("~0", "~")
             if isinstance(found, Mapping) and key in found:
@@ -132,21 +152,34 @@ class Shapes:
                 return None
         return found
 
-
-def _of_types(schema: Mapping[str, Any]) -> Shape:
-    types = schema.get("type")
-    types = types if isinstance(types, list) else [types]
-    if not types or not all(isinstance(name, str) and name in KINDS_OF_TYPE for name in types):
-        return ANY
-    return Shape(frozenset().union(*(KINDS_OF_TYPE[name] for name in types)))
+    def _spend(self, work: int) -> None:
+        self._work += work
+        if self._work > MOST_WORK:
+            raise _TooMuch
 
 
-def _of_values(values: Iterable[Any]) -> Shape:
-    values = list(values)
-    if not values:
-        return ANY
-    literals = frozenset(value for value in values if isinstance(value, str))
-    return Shape(frozenset(kind_of(value) for value in values), literals)
+class _TooMuch(Exception):
+    """The schema would take longer than a call is worth."""
+
+
+def _both(one: Kinds, other: Kinds) -> Kinds:
+    if one is None or other is None:
+        return one or other
+    return (one & other) or None  # a contradiction says nothing
+
+
+def _either(branches: list[Kinds]) -> Kinds:
+    telling = [allowed for allowed in branches if allowed is not None]
+    return frozenset().union(*telling) if len(telling) == len(branches) else None
+
+
+def _of_types(said: Any) -> Kinds:
+    types = said if isinstance(said, list) else [said]
+    if not 0 < len(types) <= len(KINDS_OF_TYPE):
+        return None
+    if not all(isinstance(name, str) and name in KINDS_OF_TYPE for name in types):
+        return None
+    return frozenset().union(*(KINDS_OF_TYPE[name] for name in types))
 
 
 def kind_of(value: Any) -> str:

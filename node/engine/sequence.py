@@ -73,6 +73,8 @@ class Sequence:
             raise ValueError("a prompt holds at least one token")
         if self.limit < 0:
             raise ValueError(f"limit must not be negative, is {self.limit}")
+        if not all(0 <= end <= len(self.prompt) for end in self.boundaries):
+            raise ValueError(f"boundaries {self.boundaries} are not all in a prompt of {len(self.prompt)}")
 
     @property
     def length(self) -> int:

@@ -79,15 +79,24 @@ class MemoryPlan:
 
 
 def plan_memory(
-    config: ModelConfig, *, memory: int, dtype: str, context: int, sequences: int, step_tokens: int
+    config: ModelConfig,
+    *,
+    memory: int,
+    dtype: str,
+    context: int,
+    sequences: int,
+    step_tokens: int,
+    packed_head: bool = False,
 ) -> MemoryPlan:
     """Divide `memory` bytes for up to `sequences` running at once; raises OutOfRoom if one does not fit.
 
     Slots come first, as far as their share goes, because a sequence needs one whatever its length; pages take
     the rest, but no more than the sequences could ever fill.
+
+    packed_head  a tied head is kept twice: as the table of embeddings, and in the layout a CPU multiplies by
     """
     width = DTYPE_BYTES[dtype]
-    weights = config.parameters * width
+    weights = (config.parameters + config.vocab_size * config.hidden_size * packed_head) * width
     workspace = _workspace(config, width, sequences, step_tokens)
     page_bytes = PAGE * config.kv_bytes_per_token(width)
     slot_bytes = config.slot_bytes(width)

@@ -110,6 +110,8 @@ def test_openai_tools_and_their_results_are_rendered(tmp_path: Path, run: Run) -
         (["plan", "--model", str(DEMO), "--device-memory", "1MiB"], "--device-memory"),
         (["serve", "--model", str(DEMO), "--host", "0.0.0.0"], "set --api-key or B3OS_NODE_API_KEY"),
         (["serve", "--model", "nowhere"], "nowhere holds no config.json"),
+        (["simulate", "absent.jsonl"], "absent.jsonl: No such file"),
+        (["simulate", str(DEMO / "config.json")], "config.json: "),
     ],
 )
 def test_what_can_not_be_done_is_one_line_and_no_stack(
@@ -142,6 +144,12 @@ def test_planning_does_not_wait_for_torch() -> None:
     loaded = "import sys; sys.argv = ['b3os-node', 'plan', '--model', 'weights/demo', '--device', 'cpu']\n"
     loaded += "from node.cli import main; main(); assert 'torch' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", loaded], cwd=ROOT, stdout=subprocess.DEVNULL).returncode == 0
+
+
+def test_simulate_tells_what_a_trace_would_take(run: Run) -> None:
+    told = run("simulate", ROOT / "bench" / "traces" / "chat.jsonl").out.decode()
+    assert re.search(r"requests +1,112 in ", told)
+    assert re.search(r"hit rate +\d+\.\d%", told)
 
 
 def free_port() -> int:

@@ -57,8 +57,7 @@ def test_value_in_pieces_is_written_as_a_whole(
 def test_what_is_read_to_its_end_is_json_and_the_same_in_pieces(text: str, cuts: list[int]) -> None:
     try:
         written, rest, closed = read(text, [])
-    except JsonError as error:
-        assert text.endswith(error.rest)
+    except JsonError:
         with pytest.raises(JsonError):
             read(text, cuts)
         return

@@ -1,4 +1,4 @@
-"""Calls in both forms: complete, broken off, malformed."""
+"""Calls in both forms, complete or complete in meaning."""
 
 from __future__ import annotations
 
@@ -135,13 +135,20 @@ def test_B57_text_streams_though_there_are_tools(tiny: Chat) -> None:
     assert sum(bool(made.push([number])) for number in words) > 20
 
 
-def test_call_starts_as_soon_as_its_name_is_known(tiny: Chat) -> None:
+def test_call_starts_when_its_arguments_begin(tiny: Chat) -> None:
     made = machine(tiny)
-    assert made.push(tiny.written("<tool_call>\n<function=now")) == []
+    assert made.push(tiny.written("<tool_call>\n<function=now>\n<parameter=a")) == []
     assert made.push(tiny.written(">")) == [CallStart("now")]
+    made = machine(tiny)
+    assert made.push(tiny.written("<tool_call>\n<function=now>\n</function")) == []
+    assert made.push(tiny.written(">")) == [CallStart("now"), CallArguments("{}"), CallEnd()]
+    for opening in ("", '"'):
+        made = machine(tiny, JSON)
+        assert made.push(tiny.written(f'<tool_call>\n{{"name": "now", "arguments": {opening}')) == []
+        assert made.push(tiny.written("{")) == [CallStart("now")]
     made = machine(tiny, JSON)
-    assert made.push(tiny.written('<tool_call>\n{"name": "now')) == []
-    assert made.push(tiny.written('"')) == [CallStart("now")]
+    assert made.push(tiny.written('<tool_call>\n{"name": "now"')) == []
+    assert made.push(tiny.written("}")) == [CallStart("now"), CallArguments("{}"), CallEnd()]
 
 
 @pytest.mark.parametrize("form", [XML, JSON])
@@ -211,6 +218,10 @@ XML_TOLERATED = {
     "twice the same parameter": bend.replace(
         "</function>", "<parameter=city>\nReno\n</parameter>\n</function>"
     ),
+    "in one line": "<tool_call><function=get_weather><parameter=city>Bend</parameter></function></tool_call>",
+    "in one line, no </tool_call>": "<tool_call><function=get_weather><parameter=city>Bend</parameter></function>",
+    "tags in one line at the end of the turn": bend.replace("</parameter>\n", "</parameter>"),
+    "all closing tags in one line": bend.replace("\n</parameter>\n</function>\n", "</parameter></function>"),
     "white space around names": bend.replace("get_weather>", " get_weather >").replace("city>", " city>"),
 }
 
@@ -219,6 +230,22 @@ XML_TOLERATED = {
 def test_xml_call_that_is_complete_in_meaning_is_complete(tiny: Chat, call: str) -> None:
     assert answer(tiny, call) == [BEND]
     assert parts(one_at_a_time(tiny, call)) == [BEND]
+
+
+def test_call_in_one_line_may_have_several_values_and_neighbours(tiny: Chat) -> None:
+    call = (
+        "<tool_call><function=write_file><parameter=path>a</parameter><parameter=content>\nb\n</parameter>\n"
+        "<parameter=more></parameter></function></tool_call>"
+    )
+    expected = ("call", "write_file", '{"path": "a", "content": "b", "more": ""}')
+    assert answer(tiny, f"{call}{call} Done.") == [expected, expected, ("text", "Done.")]
+    assert parts(one_at_a_time(tiny, call)) == [expected]
+
+
+def test_tags_in_line_are_part_of_a_value_on_lines_of_its_own(tiny: Chat) -> None:
+    value = "<parameter=a>1</parameter><parameter=b>2</parameter></function></tool_call> so"
+    expected = ("call", "write_file", json.dumps({"content": value}))
+    assert answer(tiny, xml("write_file", content=value)) == [expected]
 
 
 JSON_TOLERATED = {
@@ -250,6 +277,12 @@ def test_json_arguments_of_none_are_an_empty_object(tiny: Chat, arguments: str) 
     assert answer(tiny, '<tool_call>\n{"name": "now"}\n</tool_call>', JSON) == [NOW_CALL]
 
 
+def test_json_arguments_that_are_null_are_none(tiny: Chat) -> None:
+    for call in ('{"name": "now", "arguments": null}', '{"arguments":null,"name":"now"}'):
+        written = f"<tool_call>\n{call}\n</tool_call>"
+        assert one_at_a_time(tiny, written, JSON) == [CallStart("now"), CallArguments("{}"), CallEnd()]
+
+
 def test_reader_takes_a_whole_call_at_once() -> None:
     reader = XmlCallReader({})
     value = "\n </parameter>\n\n"
@@ -268,91 +301,6 @@ def test_several_calls_in_one_tag(tiny: Chat) -> None:
     assert answer(tiny, f"<tool_call>{inner}{inner}</tool_call>") == [BEND, BEND]
     inner = js("get_weather", city="Bend").removeprefix("<tool_call>").removesuffix("</tool_call>")
     assert answer(tiny, f"<tool_call>{inner}{inner}</tool_call>", JSON) == [BEND, BEND]
-
-
-XML_BROKEN: dict[str, list[Any]] = {
-    "<tool_call>\n<function=get_weath": [("text", "<tool_call>\n<function=get_weath")],
-    "<tool_call>\n<func": [("text", "<tool_call>\n<func")],
-    "a <tool_call>\n<function=>": [("text", "a <tool_call>\n<function=>")],
-    "<tool_call>\n<function=a\nb>": [("text", "<tool_call>\n<function=a\nb>")],
-    "<tool_call>\n<function=a<b>": [("text", "<tool_call>\n<function=a<b>")],
-    "<tool_call><tool_call>": [("text", "<tool_call>")],
-    f"<tool_call>{bend}": [("text", "<tool_call>"), BEND],
-    f"<tool_call>\n<function=now</tool_call>{bend}": [
-        ("text", "<tool_call>\n<function=now</tool_call>"),
-        BEND,
-    ],
-    f"{VALUE}Roses": [("open call", "write_file", '{"content": "Roses')],
-    f"{VALUE}Roses\n</parameter>\n<para": [("open call", "write_file", '{"content": "Roses')],
-    "<tool_call>\n<function=now>\n<parameter": [("open call", "now", "")],
-    "<tool_call>\n<function=now>\n<parameter=a": [("open call", "now", "")],
-    "<tool_call>\n<function=now>\n<parameter=a>": [("open call", "now", "")],
-    "<tool_call>\n<function=now>\nsoon\n</function>": [
-        ("open call", "now", ""),
-        ("text", "soon\n</function>"),
-    ],
-    "<tool_call>\n<function=now>\n<parameter=a\n>x": [("open call", "now", ""), ("text", "a\n>x")],
-    f"<tool_call>\n<function=now>\n</tool_call>{bend}": [NOW_CALL, BEND],
-    f"<tool_call>\n<function=now>\n{bend}": [NOW_CALL, BEND],
-    "<tool_call>\n<function=now>\n</function>\nsoon</tool_call>": [NOW_CALL, ("text", "soon</tool_call>")],
-    "<tool_call>\n<function=now>\n</function>\n<function=": [NOW_CALL, ("text", "<function=")],
-    "<tool_call>\n<function=now>\n</function>\n<function=a": [NOW_CALL, ("text", "<function=a")],
-}
-
-
-@pytest.mark.parametrize("written", XML_BROKEN, ids=repr)
-def test_xml_call_that_is_broken_loses_nothing_that_was_not_sent(tiny: Chat, written: str) -> None:
-    assert answer(tiny, written) == XML_BROKEN[written]
-    assert parts(one_at_a_time(tiny, written)) == XML_BROKEN[written]
-
-
-START = '<tool_call>\n{"name": "now", '
-JSON_BROKEN: dict[str, list[Any]] = {
-    '<tool_call>\n{"na': [("text", '<tool_call>\n{"na')],
-    '<tool_call>\n{"name": "": ': [("text", '<tool_call>\n{"name": "": ')],
-    '<tool_call>\n{"name": "", "arguments": {}}': [("text", '<tool_call>\n{"name": "", "arguments": {}}')],
-    '<tool_call>\n{"name": 5}': [("text", '<tool_call>\n{"name": 5}')],
-    "<tool_call>\n{'name': 'now'}": [("text", "<tool_call>\n{'name': 'now'}")],
-    '<tool_call>\n{"arguments": {}': [("text", '<tool_call>\n{"arguments": {}')],
-    '<tool_call>\n{"arguments": {}}x': [("text", '<tool_call>\n{"arguments": {}}x')],
-    f'{START}"argu': [("open call", "now", "")],
-    f'{START}"arguments": {{"a": "b': [("open call", "now", '{"a": "b')],
-    f'{START}"arguments": {{"a": [1, 2': [("open call", "now", '{"a": [1, ')],
-    f'{START}"arguments": 5}}': [("open call", "now", ""), ("text", "5}")],
-    f'{START}"arguments": [1]}}': [("open call", "now", ""), ("text", "[1]}")],
-    f'{START}"arguments": {{"a": tru}}}}': [("open call", "now", '{"a": '), ("text", "tru}}")],
-    f'{START}"arguments": {{"a": NaN}}}}': [("open call", "now", '{"a": '), ("text", "NaN}}")],
-    f'{START}"arguments": {{"a": 1e999}}}}': [("open call", "now", '{"a": '), ("text", "1e999}}")],
-    f'{START}"arguments": {{"a": "\\d"}}}}': [("open call", "now", '{"a": "'), ("text", '\\d"}}')],
-    f'{START}"arguments": "{{\\"a\\": 1"}}': [("open call", "now", '{"a": '), ("text", "}")],
-    f'{START}"arguments": "5"}}': [("open call", "now", ""), ("text", '5"}')],
-    f'{START}"arguments": {{}}}} soon': [NOW_CALL, ("text", "soon")],
-}
-
-
-@pytest.mark.parametrize("written", JSON_BROKEN, ids=repr)
-def test_json_call_that_is_broken_loses_nothing_that_was_not_sent(tiny: Chat, written: str) -> None:
-    assert answer(tiny, written, JSON) == JSON_BROKEN[written]
-    assert parts(one_at_a_time(tiny, written, JSON)) == JSON_BROKEN[written]
-
-
-@pytest.mark.parametrize("form", [XML, JSON])
-def test_name_without_end_is_no_name(tiny: Chat, form: Any) -> None:
-    opening = "<tool_call>\n<function=" if form is XML else '<tool_call>\n{"name": "'
-    made = machine(tiny, form)
-    assert parts(made.push(tiny.written(opening + "a" * 1100))) == [("text", opening + "a" * 1100)]
-    if form is XML:
-        text = "<tool_call>\n<function=f>\n<parameter="
-        assert [part[0] for part in answer(tiny, text + "a" * 1100)] == ["open call", "text"]
-
-
-def test_nesting_without_end_is_no_json(tiny: Chat) -> None:
-    deep = f'{START}"arguments": {{"a": ' + "[" * 500
-    made = machine(tiny, JSON)
-    assert [part[0] for part in parts(events_of(made, tiny.written(deep)))] == ["open call", "text"]
-    tools = [ToolSpec("f", "", {"properties": {"a": {"type": "array"}}})]
-    value = "[" * 5000 + "]" * 5000
-    assert answer(tiny, xml("f", a=value), tools=tools) == [("call", "f", json.dumps({"a": value}))]
 
 
 def test_B58_values_are_converted_by_the_schema(tiny: Chat) -> None:

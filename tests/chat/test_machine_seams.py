@@ -8,7 +8,7 @@ import pytest
 
 from node.chat.chat import Chat
 from node.chat.events import Text, Thinking
-from tests.chat.answers import JSON, XML, answer, js, machine, xml
+from tests.chat.answers import JSON, XML, answer, events_of, js, machine, parts, xml
 
 CALL = ("call", "now", "{}")
 
@@ -78,6 +78,27 @@ def test_white_space_before_what_is_no_call_stays(tiny: Chat) -> None:
 def test_white_space_before_a_stop_sequence_is_the_models(tiny: Chat) -> None:
     assert answer(tiny, "Sure. \nSTOP", stop_sequences=["STOP"]) == [("text", "Sure. \n")]
     assert answer(tiny, " \nSTOP", stop_sequences=["STOP"]) == []
+
+
+STOPPED = {
+    "<think>\nt\n</think>\n\n\n\nHuman: x": [("thinking", "t")],
+    "<think>\nt\n</think>\n\nHuman: x": [("thinking", "t")],
+    "CALL\n\nHuman: x": [CALL],
+    "CALL\n \n\nHuman: x": [CALL],
+    "CALL\nyes\n\nHuman: x": [CALL, ("text", "yes")],
+    "CALL Human: x": [CALL, ("text", "Human: x")],
+    "\n\nHuman: x": [],
+}
+
+
+@pytest.mark.parametrize("written", STOPPED, ids=repr)
+def test_stop_sequence_that_begins_with_white_space_holds_at_seams(tiny: Chat, written: str) -> None:
+    made = machine(tiny, stop_sequences=["\n\nHuman:"])
+    ids = tiny.written(written.replace("CALL", xml("now")))
+    expected = STOPPED[written]
+    assert parts(events_of(made, ids)) == expected
+    assert (made.matched is None) == (("text", "Human: x") in expected)
+    assert answer(tiny, written.replace("CALL", xml("now")), stop_sequences=["\n\nHuman:"]) == expected
 
 
 def test_cut_keeps_white_space_at_the_end(tiny: Chat) -> None:

@@ -92,6 +92,9 @@ DRAFTS = {
     "text follows": f"a {bend} or so",
     "text in the same tag": bend.replace("\n</tool_call>", "\nor so</tool_call>"),
     "unknown tool": xml("get_wether", city="Bend"),
+    "unknown tool, nothing given": xml("get_wether"),
+    "second function without an end": bend.replace("</function>\n", "</function>\n<function=now"),
+    "second function that only begins": bend.removesuffix("\n</tool_call>") + "\n<function=now>",
     "unknown second tool": bend + xml("get_wether", city="Bend"),
     "no value": "<tool_call>\n<function=get_weather>\n<parameter=city>\n",
     "open value": "<tool_call>\n<function=get_weather>\n<parameter=city>\nBend",
@@ -141,8 +144,8 @@ def test_draft_is_given_as_soon_as_it_can_not_be_real(tiny: Chat) -> None:
     made = machine(tiny, thinking_open=True)
     assert made.push(tiny.written("<tool_call>")) == []
     assert made.push(tiny.written("x")) == [Thinking("<tool_call>x")]
-    assert made.push(tiny.written("<tool_call>\n<function=unknown>")) == [
-        Thinking("<tool_call>\n<function=unknown>")
+    assert made.push(tiny.written("<tool_call>\n<function=unknown>\n<parameter=a>")) == [
+        Thinking("<tool_call>\n<function=unknown>\n<parameter=a>")
     ]
 
 
@@ -162,6 +165,17 @@ def test_model_may_open_thinking_before_its_text_only(tiny: Chat) -> None:
     assert answer(tiny, "\n<think>\nwhy.\n</think>\n\nHi <think> a </think>") == [
         ("thinking", "why."),
         ("text", "Hi <think> a </think>"),
+    ]
+
+
+def test_spans_of_thinking_are_kept_apart(tiny: Chat) -> None:
+    text = "x</think>\n\n<think>\nmore\n</think>\n\n<think>\n\n</think>\n<think>again</think>\n\nz"
+    assert thinking_answer(tiny, text) == [("thinking", "x\nmore\nagain"), ("text", "z")]
+    assert thinking_answer(tiny, "</think>\n\n<think>\nx") == [("thinking", "x")]
+    assert thinking_answer(tiny, f"x</think>\n\n{bend}\n<think>\ny") == [
+        ("thinking", "x"),
+        BEND,
+        ("thinking", "y"),
     ]
 
 

@@ -263,3 +263,18 @@ def test_cost_of_a_prompt_is_linear(tiny: Chat, unit: str) -> None:
     count = 400_000 // len(unit)
     seconds(count // 8)
     assert seconds(count) < 24 * max(seconds(count // 8), 0.01)  # 8 where linear, 64 where quadratic
+
+
+def test_turn_ends_are_those_of_the_last_question_and_of_the_last_result(tiny: Chat) -> None:
+    turn = tiny.tokenizer.control["<|im_start|>"]
+
+    def ends(*turns: Turn) -> tuple[list[int], tuple[int, ...]]:
+        prompt = tiny.prompt(Conversation(turns))
+        return [place for place, number in enumerate(prompt.ids) if number == turn], prompt.turn_ends
+
+    user, call = Turn("user", "u"), Turn("assistant", "", calls=(Call("c", "f", {}),))
+    starts, found = ends(Turn("system", "s"), user, Turn("assistant", "a"), user)
+    assert found == (starts[-1],)
+    starts, found = ends(user, call, Turn("tool", "r", call_id="c"))
+    assert found == (starts[1], starts[3])  # user | assistant, result | answer
+    assert len(starts) == 4

@@ -8,7 +8,7 @@ import pytest
 from node.engine.plan import PAGE
 from node.engine.scheduler import Budget
 from node.engine.sequence import Finish
-from tests.engine.drive import Drive, alone, random_ids
+from tests.engine.drive import Drive, alone, make, random_ids
 
 SHARED = 3 * PAGE
 
@@ -203,6 +203,11 @@ def test_a_failed_step_leaves_nothing_to_reuse() -> None:
     drive.fail()
     assert drive.scheduler.pages.idle == len(drive.scheduler.prefixes.checkpoints) == 0
     assert drive.answer(prompt).cached == 0
+
+
+def test_a_boundary_beyond_the_prompt_is_refused() -> None:
+    with pytest.raises(ValueError, match="not all in a prompt of 10"):
+        make("s", [1] * 10, 1, boundaries=(5, 11))
 
 
 def test_few_checkpoints_a_prompt() -> None:

@@ -1,0 +1,175 @@
+"""The delta kernels against the recurrence in float64, one token at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from kernels import delta_decode, delta_prompt, delta_ring
+
+TAPS, SLOTS = 4, 6
+Given = dict[str, Tensor]
+
+
+def arguments(
+    tokens: int, key_heads: int, ratio: int, key: int, value: int, dtype: torch.dtype = torch.float32
+) -> Given:
+    draw = torch.Generator().manual_seed(tokens)
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=draw)
+
+    heads = key_heads * ratio
+    columns = 2 * key_heads * key + heads * value
+    merged = normal(tokens, columns + 3 + 2 * heads).to(dtype)  # slices of wider rows, as the model gives them
+    return {
+        "qkv": merged[:, :columns],
+        "a": merged[:, columns + 3 : columns + 3 + heads],
+        "b": merged[:, columns + 3 + heads :],
+        "taps": normal(TAPS, columns),
+        "a_log": normal(heads),
+        "dt_bias": normal(heads),
+        "states": normal(SLOTS, heads, key, value),
+        "conv_columns": normal(SLOTS, TAPS - 1, columns).to(dtype),
+    }
+
+
+def copied(given: Given) -> Given:
+    return given | {name: given[name].clone() for name in ("states", "conv_columns")}
+
+
+def formula(given: Given, slot: int, start: int, end: int) -> tuple[np.ndarray, ...]:
+    """(o, state, columns) of one row in float64."""
+    x = {name: value.double().numpy() for name, value in given.items()}
+    _, heads, key, value = x["states"].shape
+    keys = (x["qkv"].shape[1] - heads * value) // 2
+    ratio = heads * key // keys
+    window = np.concatenate([x["conv_columns"][slot], x["qkv"][start:end]])
+    state, out = x["states"][slot].copy(), np.empty((end - start, heads, value))
+    for t in range(end - start):
+        mixed = (window[t : t + TAPS] * x["taps"]).sum(0)
+        mixed = mixed / (1 + np.exp(-mixed))
+        q, k, v = np.split(mixed, [keys, 2 * keys])
+        q, k = (np.repeat(y.reshape(-1, key), ratio, 0) for y in (q, k))
+        q, k = (y / np.sqrt((y**2).sum(-1, keepdims=True) + 1e-6) for y in (q, k))
+        decay = -np.exp(x["a_log"]) * np.log1p(np.exp(x["a"][start + t] + x["dt_bias"]))
+        state *= np.exp(decay)[:, None, None]
+        beta = 1 / (1 + np.exp(-x["b"][start + t]))
+        error = beta[:, None] * (v.reshape(heads, value) - np.einsum("hkv,hk->hv", state, k))
+        state += np.einsum("hk,hv->hkv", k, error)
+        out[t] = np.einsum("hkv,hk->hv", state, q) / np.sqrt(key)
+    return out, state, window[-(TAPS - 1) :]
+
+
+def compare(given: Given, before: Given, rows: dict[int, tuple[int, int]], out: Tensor, atol: float) -> None:
+    """Rows as slot: (start, end) hold what the formula says; other slots hold what they held."""
+    for slot in range(SLOTS):
+        if slot not in rows:
+            for name in ("states", "conv_columns"):
+                assert torch.equal(given[name][slot], before[name][slot]), (name, slot)
+            continue
+        o, state, columns = formula(before, slot, *rows[slot])
+        np.testing.assert_allclose(out[slice(*rows[slot])].double().numpy(), o, atol=atol)
+        np.testing.assert_allclose(given["states"][slot].double().numpy(), state, atol=atol)
+        np.testing.assert_array_equal(given["conv_columns"][slot].double().numpy(), columns)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "dtype"),
+    [
+        ((2, 2, 128, 128), torch.bfloat16),  # the 9B's heads, a few of them
+        ((1, 3, 128, 128), torch.float32),  # the 27B's
+        ((2, 1, 64, 64), torch.bfloat16),  # the demo model's
+        ((2, 2, 16, 32), torch.float16),
+    ],
+)
+def test_decode_equals_the_formula(sizes: tuple[int, ...], dtype: torch.dtype) -> None:
+    slots = [4, 1, 2]
+    given = arguments(3, *sizes, dtype)
+    before, torch_way = copied(given), copied(given)
+    out = delta_decode.delta_decode(**given, slots=torch.tensor(slots))
+    compare(given, before, {slot: (row, row + 1) for row, slot in enumerate(slots)}, out, 5e-6)
+    expected = delta_decode.reference(**torch_way, slots=torch.tensor(slots))
+    torch.testing.assert_close(out, expected, atol=2e-6, rtol=1e-5)
+
+
+def test_an_empty_batch_changes_nothing() -> None:
+    given = arguments(0, 2, 2, 16, 16)
+    before, none = copied(given), torch.empty(0, dtype=torch.int64)
+    assert delta_decode.delta_decode(**given, slots=none).shape == (0, 4, 16)
+    assert delta_prompt.delta_prompt(**given, slots=none, row_starts=torch.zeros(1, dtype=torch.int64)).shape[0] == 0
+    compare(given, before, {}, torch.empty(0), 0)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "sizes", "dtype"),
+    [
+        ([1, 63, 64, 65, 130], (1, 1, 16, 32), torch.float32),
+        ([0, 3, 0, 67, 2], (1, 2, 16, 16), torch.bfloat16),  # empty rows, and shorter than the taps
+        ([70], (1, 1, 128, 128), torch.bfloat16),
+        ([66], (1, 1, 64, 64), torch.float16),
+    ],
+)
+def test_prompt_equals_the_formula_at_chunk_borders(
+    lengths: list[int], sizes: tuple[int, ...], dtype: torch.dtype
+) -> None:
+    slots = [3, 1, 4, 2, 5][: len(lengths)]
+    starts = np.cumsum([0, *lengths])
+    given = arguments(int(starts[-1]), *sizes, dtype)
+    before = copied(given)
+    out = delta_prompt.delta_prompt(**given, slots=torch.tensor(slots), row_starts=torch.tensor(starts))
+    compare(given, before, {s: (starts[r], starts[r + 1]) for r, s in enumerate(slots)}, out, 1e-5)
+
+
+def test_prompt_in_two_chunks_equals_the_whole() -> None:
+    given, slot = arguments(97, 1, 1, 16, 16), torch.tensor([2])
+    once = copied(given)
+    whole = delta_prompt.delta_prompt(**once, slots=slot, row_starts=torch.tensor([0, 97]))
+    parts = []
+    for start, end in ((0, 31), (31, 97)):
+        cut = {name: given[name][start:end] for name in ("qkv", "a", "b")}
+        parts.append(delta_prompt.delta_prompt(**given | cut, slots=slot, row_starts=torch.tensor([0, end - start])))
+    torch.testing.assert_close(torch.cat(parts), whole, atol=1e-5, rtol=0)
+    torch.testing.assert_close(given["states"], once["states"], atol=1e-5, rtol=0)
+
+
+def test_the_solve_holds_where_one_token_repeats_without_decay() -> None:
+    given = arguments(130, 1, 1, 16, 16)
+    given["qkv"] = given["qkv"][:1].expand(130, -1).contiguous()
+    given["a"], given["b"] = torch.full((130, 1), -30.0), torch.full((130, 1), 12.0)  # α = 1, β = 1
+    before = copied(given)
+    out = delta_prompt.delta_prompt(**given, slots=torch.tensor([3]), row_starts=torch.tensor([0, 130]))
+    compare(given, before, {3: (0, 130)}, out, 1e-5)
+
+
+@pytest.mark.parametrize("sizes", [(1, 2, 16, 64), (2, 1, 32, 16)])
+def test_the_ring_equals_single_writes_at_every_phase(sizes: tuple[int, ...]) -> None:
+    key_heads, ratio, key, value = sizes
+    given = arguments(1, *sizes)
+    plain, torch_way = copied(given), copied(given)
+    heads = key_heads * ratio
+    ring, twin = (delta_ring.Ring.allocate(SLOTS, key_heads, heads, key, value, torch.device("cpu")) for _ in range(2))
+    for pool in (ring.k, ring.e, ring.g):
+        pool.fill_(torch.nan)  # entries that were not written must not be read
+    pending = torch.zeros(SLOTS, dtype=torch.int64)
+    untouched = given["states"][0].clone()
+    for step in range(12):
+        slots = torch.tensor([[5, 2], [2, 4, 1], [3, 2]][step % 3])
+        rows = arguments(len(slots), *sizes) | {"states": None, "conv_columns": None}
+        rows = {name: x + step * 0.1 if name in ("qkv", "a", "b") else x for name, x in rows.items()}
+        merged = [g | {n: rows[n].contiguous() for n in ("qkv", "a", "b")} for g in (given, plain, torch_way)]
+        out = delta_ring.delta_ring(**merged[0], slots=slots, ring=ring, pending=pending)
+        torch.testing.assert_close(out, delta_decode.reference(**merged[1], slots=slots), atol=5e-6, rtol=1e-5)
+        twin_out = delta_ring.reference(**merged[2], slots=slots, ring=twin, pending=pending)
+        torch.testing.assert_close(out, twin_out, atol=5e-6, rtol=1e-5)
+        delta_ring.advance(pending, slots)
+    assert pending.tolist() == [0, 4, 12 % 8, 4, 4, 4]
+    torch.testing.assert_close(given["conv_columns"], plain["conv_columns"], atol=0, rtol=0)
+    half = torch.tensor([2, 4])
+    delta_ring.flush(given["states"], ring, half, pending)
+    torch.testing.assert_close(given["states"][half], plain["states"][half], atol=1e-5, rtol=1e-5)
+    delta_ring.flush(given["states"], ring, torch.tensor([0, 1, 3, 5]), pending)
+    torch.testing.assert_close(given["states"], plain["states"], atol=1e-5, rtol=1e-5)
+    assert torch.equal(given["states"][0], untouched)

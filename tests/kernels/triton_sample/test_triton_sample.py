@@ -1,0 +1,58 @@
+"""The sampler's kernels, shown by the interpreter and compiled ahead of time, each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+COMPILE = """
+import json, sys
+from kernels.aot import compile_launches
+from kernels.sample_cases import sample_cases
+compiled = [c for op, call in sample_cases(*map(int, sys.argv[2:])) for c in compile_launches(op, call, int(sys.argv[1]))]
+print(json.dumps([(c.kernel, c.spills, c.shared) for c in compiled]))
+"""
+KERNELS = {"mask_logits", "penalties", "bias", "min_p", "sample_parts", "sample_draw", "logprobs"}
+SHARED = {80: 163, 89: 99, 90: 227, 100: 227}  # KB a program
+
+
+def run(*command: str, **environment: str) -> str:
+    clean = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    # One thread: the programs of a launch run one after the other, on arrays too small to share.
+    settings = {**clean, "OMP_NUM_THREADS": "1", **environment}
+    done = subprocess.run(
+        [sys.executable, *command], env=settings, cwd=ROOT, capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-4000:]
+    return done.stdout
+
+
+def test_kernels_equal_torch_in_the_interpreter() -> None:
+    folder = str(Path(__file__).parent / "interpreter")
+    run("-m", "pytest", "-x", "-p", "no:cacheprovider", "--durations=5", folder, TRITON_INTERPRET="1")
+
+
+def compiles(arch: int, *widths: int) -> None:
+    kernels = json.loads(run("-c", COMPILE, str(arch), *map(str, widths)))
+    assert {kernel.removesuffix("_kernel") for kernel, *_ in kernels} == KERNELS
+    for kernel, spills, shared in kernels:
+        assert spills == 0, kernel
+        assert shared <= SHARED[arch] * 1024, kernel
+
+
+@pytest.mark.parametrize("arch", [89, 90])
+def test_kernels_of_the_9b_compile(arch: int) -> None:
+    compiles(arch)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("arch", [80, 89, 90, 100])
+@pytest.mark.parametrize("widths", [(248320, 248077), (151936, 151669), (2048, 2048)])
+def test_kernels_of_every_vocabulary_compile(widths: tuple[int, int], arch: int) -> None:
+    compiles(arch, *widths)
