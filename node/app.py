@@ -59,6 +59,9 @@ def serve(settings: Settings) -> None:
         chat = Chat.read(settings.model)
     except CheckpointError as error:
         raise SettingsError(str(error)) from None
+    if chat.tokenizer.vocabulary_size > config.vocab_size:
+        counts = f"{chat.tokenizer.vocabulary_size:,} tokens for {config.vocab_size:,} rows of the table"
+        raise SettingsError(f"{settings.model}: tokenizer and weights are not of one model: {counts}")
     node = Node(settings, config, plan, context, chat, Keyring(hashes))
     print(
         f"{settings.name} from {settings.model} on {choose_device(settings)}, {context:,} tokens of context"

@@ -61,6 +61,23 @@ class Scalars(msgspec.Struct):
     top_p: float = 1.0
     top_k: int = 0
     seed: int | None = None
+    min_p: float = 0.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+
+    @property
+    def sampling(self) -> Sampling:
+        return Sampling(
+            self.temperature,
+            self.top_p,
+            self.top_k,
+            secrets.randbits(64) if self.seed is None else self.seed,
+            self.min_p,
+            self.repetition_penalty,
+            self.frequency_penalty,
+            self.presence_penalty,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +101,9 @@ class MessagesRequest:
     def wish(self) -> Wish:
         """Raises ApiError where calls and results do not pair, or the last message can not be continued."""
         asked = self.scalars
-        seed = secrets.randbits(64) if asked.seed is None else asked.seed
         return Wish(
             conversation=self._conversation(),
-            sampling=Sampling(asked.temperature, asked.top_p, asked.top_k, seed),
+            sampling=asked.sampling,
             max_tokens=asked.max_tokens or 0,
             stops=tuple(asked.stop_sequences),
             guarantee=self._guarantee(),
@@ -225,6 +241,13 @@ def _check_ranges(asked: Scalars) -> None:
         raise invalid("top_p", "top_p: must be above 0 and at most 1")
     if not 0 <= asked.top_k < 2**31:
         raise invalid("top_k", "top_k: must be between 0 and 2147483647")
+    if not 0.0 <= asked.min_p <= 1.0:
+        raise invalid("min_p", "min_p: must be between 0 and 1")
+    for name in ("presence_penalty", "frequency_penalty"):
+        if not -2.0 <= getattr(asked, name) <= 2.0:
+            raise invalid(name, f"{name}: must be between -2 and 2")
+    if not 0.0 < asked.repetition_penalty <= 2.0:
+        raise invalid("repetition_penalty", "repetition_penalty: must be above 0 and at most 2")
     if asked.seed is not None and not 0 <= asked.seed <= LARGEST_SEED:
         raise invalid("seed", "seed: must be a whole number of at most 64 bits")
     if len(asked.stop_sequences) > MOST_STOP_SEQUENCES:

@@ -13,10 +13,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from node.engine.constraint import MaskBuilder
 from node.engine.drain import DrainRate
 from node.engine.generation import Generation
-from node.engine.plan import GetMasks, StepPlan
+from node.engine.guide import Guide
+from node.engine.plan import GetGuidance, StepPlan
 from node.engine.recording import Recorder
 from node.engine.scheduler import Scheduler
 from node.engine.sequence import Sequence
@@ -35,7 +35,7 @@ QUEUED_TOKENS = 2**22  # of prompts that wait: 32 MiB of ids, and minutes of wor
 class Pass(Protocol):
     """A forward pass that has been launched."""
 
-    def sample(self, masks: GetMasks) -> None:
+    def sample(self, guidance: GetGuidance) -> None:
         """Launch the sampling after it."""
         ...
 
@@ -45,8 +45,8 @@ class Pass(Protocol):
 
 
 class Runner(Protocol):
-    def run(self, plan: StepPlan, masks: GetMasks) -> NDArray[np.int64]:
-        """`launch`, `sample` and `ids` in one. `masks` is called between the forward pass and sampling."""
+    def run(self, plan: StepPlan, guidance: GetGuidance) -> NDArray[np.int64]:
+        """`launch`, `sample` and `ids` in one. `guidance` is called between the forward pass and sampling."""
         ...
 
 
@@ -88,7 +88,7 @@ class Engine:
         self._runner = runner
         self._ahead = ahead
         self._recorder = recorder
-        self._masks = MaskBuilder()
+        self._guide = Guide()
         self._flight: tuple[Step, Pass] | None = None
         self._most_live = scheduler.budget.sequences + queue
         self._most_tokens = queued_tokens
@@ -117,7 +117,7 @@ class Engine:
         self._stopping = True
         self._wake.set()
         self._thread.join()
-        self._masks.stop()
+        self._guide.stop()
         if self._recorder is not None:
             self._recorder.close()
 
@@ -204,7 +204,7 @@ class Engine:
             return False
         self._record(step)
         try:
-            ids = self._runner.run(step.plan, self._masks.begin(step.sampling))
+            ids = self._runner.run(step.plan, self._guide.begin(step.sampling))
         except Exception:
             self._fail(step)
         else:
@@ -230,7 +230,7 @@ class Engine:
             self._finish(*before)
         if step is not None and launched is not None:
             try:
-                launched.sample(self._masks.begin(step.sampling))  # the ids they depend on are known by now
+                launched.sample(self._guide.begin(step.sampling))  # the ids they depend on are known by now
             except Exception:
                 self._fail(step)
             else:

@@ -37,6 +37,7 @@ class StepPlan:
     top_p        float32 [S]
     top_k        int64   [S]
     seeds        uint64  [S]
+    min_p        float32 [S]      or empty, where no row asks for it
 
     Of prefixes that are reused:
 
@@ -65,6 +66,7 @@ class StepPlan:
     saves: NDArray[np.int64] = field(default_factory=_no_pairs)
     dry: NDArray[np.int64] = field(default_factory=_nothing)
     relays: NDArray[np.int64] = field(default_factory=_no_pairs)
+    min_p: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, dtype=np.float32))
 
     @property
     def rows(self) -> int:
@@ -106,19 +108,23 @@ class StepPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Masks:
-    """What the constrained rows of one step may sample: not of the plan, for it is built as the step runs.
+class Guidance:
+    """What sampling needs to know of the ids before: not of the plan, for the last of them may come after it.
 
-    rows  int64  [M]     places among the step's S sampled rows
-    bits  uint32 [M, W]  one bit an id, set where it is allowed: bit `i % 32` of word `i // 32` is id i's
+    masked     int64   [M]     places, among the step's S sampled rows, of those that are constrained
+    bits       uint32  [M, W]  one bit an id, set where it is allowed: bit `i % 32` of word `i // 32` is id i's
+    seen       int64   [3, K]  place among the sampled rows, id, and how often the output holds it
+    penalties  float32 [3, S]  repetition, frequency and presence, as in Sampling
     """
 
-    rows: NDArray[np.int64]
+    masked: NDArray[np.int64]
     bits: NDArray[np.uint32]
+    seen: NDArray[np.int64]
+    penalties: NDArray[np.float32]
 
 
-GetMasks = Callable[[], Masks | None]
+GetGuidance = Callable[[], Guidance | None]
 
 
-def no_masks() -> None:
-    """Of a step that constrains nothing."""
+def no_guidance() -> None:
+    """Of a step whose rows may sample anything."""

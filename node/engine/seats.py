@@ -37,6 +37,7 @@ class Seats:
         self.in_flight, self.top_k = _columns(2, rows)
         self.temperature = np.zeros(rows, dtype=np.float32)
         self.top_p = np.zeros(rows, dtype=np.float32)
+        self.min_p = np.zeros(rows, dtype=np.float32)
         self.seeds = np.zeros(rows, dtype=np.uint64)
         self.cuts: list[list[int]] = [[] for _ in range(rows)]
         self.occupants: dict[int, Sequence] = {}
@@ -52,6 +53,7 @@ class Seats:
         self.temperature[seat] = sequence.sampling.temperature
         self.top_p[seat] = sequence.sampling.top_p
         self.top_k[seat] = sequence.sampling.top_k
+        self.min_p[seat] = sequence.sampling.min_p
         self.seeds[seat] = sequence.sampling.seed
         return seat
 

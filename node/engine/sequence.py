@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from node.engine.plan import PAGE
 from node.engine.sampling import Sampling
+from node.engine.seen import Seen
 
 if TYPE_CHECKING:
     from node.engine.constraint import Constraint
@@ -44,6 +45,7 @@ class Sequence:
     deadline      time.monotonic() seconds by which it must have begun, or None
 
     constrained   how much of the output the constraint has seen
+    seen          the ids that its penalties are about, or None where it has none
     output        sampled ids, a stop id included
     cached        tokens of the prompt that were not run, because an earlier sequence had run them
     ran           tokens that had been run when it was last preempted
@@ -61,6 +63,7 @@ class Sequence:
     boundaries: tuple[int, ...] = ()
     deadline: float | None = None
     constrained: int = 0
+    seen: Seen | None = None
     output: list[int] = field(default_factory=list)
     cached: int = 0
     ran: int = 0
@@ -75,6 +78,8 @@ class Sequence:
             raise ValueError(f"limit must not be negative, is {self.limit}")
         if not all(0 <= end <= len(self.prompt) for end in self.boundaries):
             raise ValueError(f"boundaries {self.boundaries} are not all in a prompt of {len(self.prompt)}")
+        if self.sampling.penalised:
+            self.seen = Seen(self.prompt)
 
     @property
     def length(self) -> int:

@@ -111,6 +111,7 @@ def compose(
         saves=_pairs([(save.sequence.seat, save.slot) for save in saves]),
         dry=_dry(table, chunks, row_starts[len(decoding) :].tolist()),
         relays=_relays(table, decoding, before),
+        min_p=table.min_p[sampled],
     )
     sampling = rows if len(sampled) == len(rows) else tuple(map(rows.__getitem__, sample_rows.tolist()))
     return Step(plan, seats, len(decoding), rows, sampling, tuple(chunks), restores, saves)

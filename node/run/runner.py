@@ -8,8 +8,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from kernels.mask_logits import mask_logits
+from kernels.min_p import apply_min_p
+from kernels.penalties import penalise
 from kernels.sample import sample
-from node.engine.plan import GetMasks, StepPlan, no_masks
+from node.engine.plan import GetGuidance, Guidance, StepPlan, no_guidance
 from node.model.cache import Cache
 from node.model.qwen import Qwen
 from node.run.batch import batch_of, tensor
@@ -26,16 +28,15 @@ class Pass:
         self._done: torch.cuda.Event | None = None
 
     @torch.inference_mode()
-    def sample(self, masks: GetMasks) -> None:
-        """Launch the sampling. `masks` is asked here, so that they are built beside the forward pass."""
+    def sample(self, guidance: GetGuidance) -> None:
+        """Launch the sampling. `guidance` is asked here, so that it is built beside the forward pass."""
         plan, runner = self._plan, self._runner
         if len(plan.sample_rows):
             logits = runner.model.logits(
                 self._hidden[tensor(plan.last_tokens[plan.sample_rows], runner.device)]
             )
-            if (masked := masks()) is not None:
-                bits = torch.from_numpy(masked.bits.view(np.int32)).to(runner.device)
-                mask_logits(logits, tensor(masked.rows, runner.device), bits)
+            if (guided := guidance()) is not None:
+                runner.guide(logits, guided)
             runner.last_ids = runner.sample(plan, logits)
             self._ids = runner.last_ids.to("cpu", non_blocking=True)
         self._done = runner.mark()
@@ -58,10 +59,10 @@ class Runner:
         self.cache = Cache.allocate(model.config, pages, slots, model.dtype, self.device)
         self.last_ids = torch.empty(0, dtype=torch.int64, device=self.device)  # of the last step that sampled
 
-    def run(self, plan: StepPlan, masks: GetMasks = no_masks) -> NDArray[np.int64]:
+    def run(self, plan: StepPlan, guidance: GetGuidance = no_guidance) -> NDArray[np.int64]:
         """One step: the sampled ids, int64 [S], in the order of plan.sample_rows."""
         launched = self.launch(plan)
-        launched.sample(masks)
+        launched.sample(guidance)
         return launched.ids()
 
     def launch(self, plan: StepPlan) -> Pass:
@@ -81,10 +82,22 @@ class Runner:
             self.cache.copy_slots(tensor(plan.saves, self.device))
         return hidden
 
+    def guide(self, logits: Tensor, guided: Guidance) -> None:
+        """Penalties and masks, on logits [S, V] in place."""
+        if guided.seen.size:
+            rows, ids, counts = tensor(guided.seen, self.device).unbind(0)
+            penalise(logits, rows, ids, counts, torch.from_numpy(guided.penalties).to(self.device))
+        if len(guided.masked):
+            bits = torch.from_numpy(guided.bits.view(np.int32)).to(self.device)
+            mask_logits(logits, tensor(guided.masked, self.device), bits)
+
     @torch.inference_mode()
     def sample(self, plan: StepPlan, logits: Tensor) -> Tensor:
-        """Token ids, int64 [S], from logits [S, V] of the plan's sampled rows."""
+        """Token ids, int64 [S], from logits [S, V] of the plan's sampled rows; may change them."""
         device = self.device
+        if plan.min_p.any():
+            min_p = torch.from_numpy(plan.min_p).to(device)
+            apply_min_p(logits, torch.from_numpy(plan.temperature).to(device), min_p)
         return sample(
             logits,
             torch.from_numpy(plan.temperature).to(device),

@@ -394,3 +394,20 @@ def test_white_space_alone_is_no_message_and_no_instruction() -> None:
 
 def test_false_is_not_the_zero_that_asks_for_nothing() -> None:
     assert refusal(speed=False)[:2] == ("unsupported_parameter", "speed")
+
+
+@pytest.mark.parametrize(
+    ("field", "good", "bad"),
+    [
+        ("min_p", [0, 0.05, 1], [-0.1, 1.1, True, "0"]),
+        ("presence_penalty", [-2, 0, 1.5], [2.1, "1"]),
+        ("frequency_penalty", [-2, 0, 1.5], [-2.1, [1]]),
+        ("repetition_penalty", [0.5, 1, 2], [0, 2.1]),
+    ],
+)
+def test_extensions_of_sampling_are_taken_within_their_ranges(field: str, good: list, bad: list) -> None:
+    for value in good:
+        body = {"model": "m", "max_tokens": 1, "messages": [HI], field: value}
+        assert value in (*parse(body).wish().sampling.penalties, parse(body).wish().sampling.min_p)
+    for value in bad:
+        assert refusal(**{field: value})[:2] == ("invalid_request", field)

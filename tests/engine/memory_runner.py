@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from node.engine.plan import PAGE, SCRATCH, GetMasks, StepPlan, no_masks
+from node.engine.plan import PAGE, SCRATCH, GetGuidance, StepPlan, no_guidance
 
 VOCABULARY = 50
 MODULUS = 1_000_003
@@ -38,10 +38,10 @@ class MemoryPass:
         self._runner = runner
         self._sampled = runner.forward(plan)
 
-    def sample(self, masks: GetMasks) -> None:
+    def sample(self, guidance: GetGuidance) -> None:
         """A masked row takes its choice if that is allowed, or else the lowest id that is."""
-        if (masked := masks()) is not None:
-            for row, bits in zip(masked.rows.tolist(), masked.bits, strict=True):
+        if (masked := guidance()) is not None:
+            for row, bits in zip(masked.masked.tolist(), masked.bits, strict=True):
                 allowed = np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
                 if self._sampled[row] not in allowed:
                     self._sampled[row] = allowed[0]
@@ -61,9 +61,9 @@ class MemoryRunner:
         self.last = np.zeros(0, dtype=np.int64)
         self.plans: list[StepPlan] = []
 
-    def run(self, plan: StepPlan, masks: GetMasks = no_masks) -> NDArray[np.int64]:
+    def run(self, plan: StepPlan, guidance: GetGuidance = no_guidance) -> NDArray[np.int64]:
         launched = self.launch(plan)
-        launched.sample(masks)
+        launched.sample(guidance)
         return launched.ids()
 
     def launch(self, plan: StepPlan) -> MemoryPass:

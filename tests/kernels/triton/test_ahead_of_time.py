@@ -34,6 +34,33 @@ def test_kernels_of_the_9b_compile_for_sm_89_and_sm_90() -> None:
     assert prompt == {"89": "mma.sync", "90": "wgmma.mma_async"}
 
 
+ODD_STEPS = """
+import torch
+from functools import partial
+from kernels.aot import compile_launches
+from kernels.paged_decode_attention import paged_decode_attention
+from kernels.paged_prompt_attention import paged_prompt_attention
+
+half, whole = (partial(torch.empty, device="meta", dtype=t) for t in (torch.bfloat16, torch.int64))
+digests = set()
+for rows, columns in ((64, 1), (64, 7), (63, 16), (65, 17), (80, 512)):
+    pages, q = half(4, 64, 4, 256), half(rows, 16, 256)
+    given = q, pages, pages, whole(rows, columns + 1)[:, 1:], whole(rows)
+    digests |= {c.digest for c in compile_launches("", partial(paged_decode_attention, *given, 0.1), 90)}
+    given = *given, whole(rows + 1)
+    digests |= {c.digest for c in compile_launches("", partial(paged_prompt_attention, *given, 0.1), 90)}
+print(len(digests))
+"""
+
+
+def test_odd_counts_of_rows_and_pages_compile_nothing_anew() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", ODD_STEPS], cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
+    assert run.returncode == 0, run.stderr[-4000:]
+    assert int(run.stdout) == 3, "decode, merge and prompt are one compilation each"
+
+
 @pytest.mark.real
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("arch", [80, 89, 90, 100])
