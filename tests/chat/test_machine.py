@@ -237,14 +237,14 @@ def shared_templates(request: pytest.FixtureRequest) -> dict[str, str]:
 
 
 def test_chat_makes_machines_for_its_template(qwen35: Chat) -> None:
-    made = qwen35.machine(Prompt("", (), thinking_open=True), TOOLS, ["fox"], parallel=False)
+    made = qwen35.machine(Prompt("", (), thinking_open=True, turn_ends=()), TOOLS, ["fox"], parallel=False)
     text = f"a\n</think>\n\nb{xml('now')}{xml('now')}"
     assert parts(events_of(made, qwen35.written(text))) == [
         ("thinking", "a"),
         ("text", "b"),
         ("call", "now", "{}"),
     ]
-    made = qwen35.machine(Prompt("", (), thinking_open=False), stop_sequences=["fox"])
+    made = qwen35.machine(Prompt("", (), thinking_open=False, turn_ends=()), stop_sequences=["fox"])
     assert parts(events_of(made, qwen35.written("the fox"))) == [("text", "the ")]
 
 

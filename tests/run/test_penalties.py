@@ -18,7 +18,7 @@ from node.run.load import load_model
 from node.run.runner import Runner
 from tests.model import tiny
 
-STEPS = 12
+STEPS = 24
 PROMPTS = [[5, 9, 9, 40, 41], [7] * 20, [30, 3]]
 
 
@@ -77,7 +77,7 @@ def plain_logits(model: Qwen, tokens: list[int]) -> np.ndarray:
 @pytest.mark.parametrize("ahead", [False, True])
 def test_penalties_follow_the_formula_whatever_shares_the_step(model: Qwen, ahead: bool) -> None:
     samplings = [
-        Sampling(0.0, presence=2.0, frequency=0.5),
+        Sampling(0.0, presence=-2.0, frequency=0.75),
         Sampling(0.0),
         Sampling(0.0, repetition=1.5),
     ]

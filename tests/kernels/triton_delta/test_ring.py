@@ -35,7 +35,11 @@ def tokens(count: int) -> dict[str, Tensor]:
 @arbitrary(EVENTS)
 def test_ring_equals_plain_after_any_events(events: list[tuple[str, list[int]]]) -> None:
     torch.manual_seed(1)
-    layer = {"taps": torch.randn(4, COLUMNS), "a_log": torch.randn(VALUE_HEADS), "dt_bias": torch.randn(VALUE_HEADS)}
+    layer = {
+        "taps": torch.randn(4, COLUMNS),
+        "a_log": torch.randn(VALUE_HEADS),
+        "dt_bias": torch.randn(VALUE_HEADS),
+    }
     states, columns = torch.randn(SLOTS, VALUE_HEADS, KEY, VALUE), torch.randn(SLOTS, 3, COLUMNS)
     plain = {"states": states.clone(), "conv_columns": columns.clone()}
     ring, pending = poisoned(), torch.zeros(SLOTS, dtype=torch.int64)

@@ -36,7 +36,9 @@ def test_biases_add_up_and_rows_of_minus_one_change_nothing() -> None:
     assert torch.equal(logits, before)
 
 
-@pytest.mark.parametrize(("change", "name"), [({"n": 51}, "n"), ({"vocabulary": 0}, "vocabulary"), ({}, "ids")])
+@pytest.mark.parametrize(
+    ("change", "name"), [({"n": 51}, "n"), ({"vocabulary": 0}, "vocabulary"), ({}, "ids")]
+)
 def test_the_argument_that_does_not_fit_is_named(change: dict[str, int], name: str) -> None:
     given = {"ids": torch.zeros(3 if change else 2, dtype=torch.int64), "n": 5, "vocabulary": 50} | change
     with pytest.raises(ValueError, match=f"^{name}: "):

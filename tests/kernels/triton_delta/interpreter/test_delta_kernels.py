@@ -23,7 +23,9 @@ def arguments(
 
     heads = key_heads * ratio
     columns = 2 * key_heads * key + heads * value
-    merged = normal(tokens, columns + 3 + 2 * heads).to(dtype)  # slices of wider rows, as the model gives them
+    merged = normal(tokens, columns + 3 + 2 * heads).to(
+        dtype
+    )  # slices of wider rows, as the model gives them
     return {
         "qkv": merged[:, :columns],
         "a": merged[:, columns + 3 : columns + 3 + heads],
@@ -99,7 +101,10 @@ def test_an_empty_batch_changes_nothing() -> None:
     given = arguments(0, 2, 2, 16, 16)
     before, none = copied(given), torch.empty(0, dtype=torch.int64)
     assert delta_decode.delta_decode(**given, slots=none).shape == (0, 4, 16)
-    assert delta_prompt.delta_prompt(**given, slots=none, row_starts=torch.zeros(1, dtype=torch.int64)).shape[0] == 0
+    assert (
+        delta_prompt.delta_prompt(**given, slots=none, row_starts=torch.zeros(1, dtype=torch.int64)).shape[0]
+        == 0
+    )
     compare(given, before, {}, torch.empty(0), 0)
 
 
@@ -130,7 +135,9 @@ def test_prompt_in_two_chunks_equals_the_whole() -> None:
     parts = []
     for start, end in ((0, 31), (31, 97)):
         cut = {name: given[name][start:end] for name in ("qkv", "a", "b")}
-        parts.append(delta_prompt.delta_prompt(**given | cut, slots=slot, row_starts=torch.tensor([0, end - start])))
+        parts.append(
+            delta_prompt.delta_prompt(**given | cut, slots=slot, row_starts=torch.tensor([0, end - start]))
+        )
     torch.testing.assert_close(torch.cat(parts), whole, atol=1e-5, rtol=0)
     torch.testing.assert_close(given["states"], once["states"], atol=1e-5, rtol=0)
 
@@ -150,7 +157,9 @@ def test_the_ring_equals_single_writes_at_every_phase(sizes: tuple[int, ...]) ->
     given = arguments(1, *sizes)
     plain, torch_way = copied(given), copied(given)
     heads = key_heads * ratio
-    ring, twin = (delta_ring.Ring.allocate(SLOTS, key_heads, heads, key, value, torch.device("cpu")) for _ in range(2))
+    ring, twin = (
+        delta_ring.Ring.allocate(SLOTS, key_heads, heads, key, value, torch.device("cpu")) for _ in range(2)
+    )
     for pool in (ring.k, ring.e, ring.g):
         pool.fill_(torch.nan)  # entries that were not written must not be read
     pending = torch.zeros(SLOTS, dtype=torch.int64)
@@ -161,7 +170,9 @@ def test_the_ring_equals_single_writes_at_every_phase(sizes: tuple[int, ...]) ->
         rows = {name: x + step * 0.1 if name in ("qkv", "a", "b") else x for name, x in rows.items()}
         merged = [g | {n: rows[n].contiguous() for n in ("qkv", "a", "b")} for g in (given, plain, torch_way)]
         out = delta_ring.delta_ring(**merged[0], slots=slots, ring=ring, pending=pending)
-        torch.testing.assert_close(out, delta_decode.reference(**merged[1], slots=slots), atol=5e-6, rtol=1e-5)
+        torch.testing.assert_close(
+            out, delta_decode.reference(**merged[1], slots=slots), atol=5e-6, rtol=1e-5
+        )
         twin_out = delta_ring.reference(**merged[2], slots=slots, ring=twin, pending=pending)
         torch.testing.assert_close(out, twin_out, atol=5e-6, rtol=1e-5)
         delta_ring.advance(pending, slots)
