@@ -37,7 +37,7 @@ def test_calls_are_read_as_they_were_meant(demo: Chat, tiny: Chat, form: str) ->
         assert constraint is not None
         ids = RandomModel(chat, seed, likes=(*ENDINGS, *TAGS)).ids(constraint, width, 2000)
         assert ids[-1] in stop_ids(chat)
-        machine = chat.machine(Prompt("", (), thinking_open=True), (ToolSpec("f", "", schema),))
+        machine = chat.machine(Prompt("", (), thinking_open=True, turn_ends=()), (ToolSpec("f", "", schema),))
         events = [*machine.push(ids[:-1]), *machine.end(cut=False)]
         assert not [event for event in events if isinstance(event, Text)]
         arguments: list[str] = []
@@ -63,7 +63,7 @@ def test_b31_nothing_of_the_forced_end_of_thinking_is_read(demo: Chat) -> None:
         ids.append(int(mask.nonzero()[0][0]) * 32 + int(mask[mask.nonzero()[0][0]]).bit_length() - 1)
         mask = constraint.mask((ids[-1],))
     ids += demo.tokenizer.encode("Answer.")
-    machine = demo.machine(Prompt("", (), thinking_open=True))
+    machine = demo.machine(Prompt("", (), thinking_open=True, turn_ends=()))
     events = [*machine.push(ids), *machine.end(cut=False)]
     thinking = "".join(event.text for event in events if isinstance(event, Thinking))
     assert thinking == b"".join(map(demo.tokenizer.token_bytes, thought)).decode()

@@ -15,7 +15,8 @@ COMPILE = """
 import json, sys
 from kernels.aot import compile_launches
 from kernels.sample_cases import sample_cases
-compiled = [c for op, call in sample_cases(*map(int, sys.argv[2:])) for c in compile_launches(op, call, int(sys.argv[1]))]
+arch, *widths = map(int, sys.argv[1:])
+compiled = [c for op, call in sample_cases(*widths) for c in compile_launches(op, call, arch)]
 print(json.dumps([(c.kernel, c.spills, c.shared) for c in compiled]))
 """
 KERNELS = {"mask_logits", "penalties", "bias", "min_p", "sample_parts", "sample_draw", "logprobs"}
