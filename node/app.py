@@ -119,8 +119,8 @@ class Node:
         except (WeightError, MemoryError, torch.OutOfMemoryError) as error:
             raise SettingsError(f"{settings.model}: {error}") from None
         engine.start(loop)
-        with ThreadPoolExecutor(WORKERS, thread_name_prefix="tokenize") as workers:
-            server.route(build_routes(self._served(engine, workers)))
+        with ThreadPoolExecutor(WORKERS, thread_name_prefix="tokenize") as workers, Compiler() as compiler:
+            server.route(build_routes(self._served(engine, workers, compiler)))
             watch = asyncio.create_task(_watch(engine))
             gc.freeze()  # what lives now lives to the end: the collector need not look at it again
             self._greet(server.port, shown_key)
@@ -157,7 +157,7 @@ class Node:
         except OSError as error:
             raise SettingsError(f"--record: {path}: {error.strerror}") from None
 
-    def _served(self, engine: Engine, workers: ThreadPoolExecutor) -> Served:
+    def _served(self, engine: Engine, workers: ThreadPoolExecutor, compiler: Compiler) -> Served:
         return Served(
             name=self._settings.name,
             context=self._context,
@@ -170,7 +170,7 @@ class Node:
             engine=engine,
             keyring=self._keyring,
             workers=workers,
-            compiler=Compiler(),
+            compiler=compiler,
         )
 
     def _greet(self, port: int, shown_key: str) -> None:

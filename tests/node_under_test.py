@@ -145,7 +145,7 @@ def running_node(
     ready, ending = threading.Event(), asyncio.Event()
 
     async def serve() -> None:
-        with ThreadPoolExecutor(1) as workers:
+        with ThreadPoolExecutor(1) as workers, Compiler() as compiler:
             served = Served(
                 name=MODEL,
                 context=context,
@@ -158,7 +158,7 @@ def running_node(
                 engine=engine,
                 keyring=Keyring(frozenset({hash_key(KEY)})),
                 workers=workers,
-                compiler=Compiler(),
+                compiler=compiler,
             )
             loops.append(asyncio.get_running_loop())
             engine.start(loops[0])

@@ -1,34 +1,38 @@
-"""Schemas of strangers are compiled beside everything else: on threads of their own, and only so many at a time."""
+"""Schemas of strangers are compiled beside everything else: on a thread of their own, and only so many at a time."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Self, TypeVar
 
 from node.api.errors import ApiError
 
-MOST_WAITING = 16  # the worst schema that is let through takes a second: more would be too long to wait for
+# An ordinary tool takes 5 ms; the worst 90 kB that are let through take 0.7 s, so that this is some 8 s of them.
+MOST_WAITING = 2**20  # bytes of requests
 T = TypeVar("T")
 
 
 class Compiler:
-    """One thread: grammars hold the GIL little, and nobody may buy more of the machine with more schemas."""
+    """One thread: nobody may buy more of the machine with more schemas."""
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(1, thread_name_prefix="compile")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="compile")
         self._waiting = 0
 
-    async def run(self, work: Callable[..., T], *given: Any) -> T:
-        """`work(*given)`; raises ApiError when too many wait."""
-        if self._waiting >= MOST_WAITING:
+    async def run(self, work: Callable[[], T], size: int) -> T:
+        """`work()`, of a request of `size` bytes; raises ApiError when too many wait before it."""
+        if self._waiting and self._waiting + size > MOST_WAITING:
             raise ApiError("overloaded", "too many schemas wait to be compiled; try again")
-        self._waiting += 1
+        self._waiting += size
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, work, *given)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         finally:
-            self._waiting -= 1
+            self._waiting -= size
 
-    def stop(self) -> None:
-        self._threads.shutdown(cancel_futures=True)
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._thread.shutdown(cancel_futures=True)

@@ -11,10 +11,8 @@ from node.api.content import ContentWriter
 from node.api.messages_reply import MessageFrames, MessageReply
 from node.api.messages_request import MessagesRequest, parse
 from node.api.served import Served
-from node.api.wish import Wish
+from node.api.wish import HEAVY, Wish
 from node.http.message import Request, Response, StreamResponse
-
-HEAVY_BODY = 8 * 1024  # bytes: parsing, rendering and tokenizing as much takes the loop 1 to 15 ms
 
 
 class Messages:
@@ -25,8 +23,8 @@ class Messages:
 
     async def create(self, request: Request) -> Response | StreamResponse:
         organization = self._served.authenticate(request)
-        asked, wish, heavy = await self._read(request, counting=False)
-        answer = await self._served.answer(request.id, organization, wish, heavy)
+        asked, wish = await self._read(request, counting=False)
+        answer = await self._served.answer(request.id, organization, wish)
         try:
             reply = MessageReply(answer, asked.model, request.id, ContentWriter(asked.thinking.shown))
             if not asked.scalars.stream:
@@ -42,23 +40,19 @@ class Messages:
 
     async def count_tokens(self, request: Request) -> Response:
         self._served.authenticate(request)
-        asked, wish, heavy = await self._read(request, counting=True)
-        prompt = await self._served.prompt(wish, heavy)
+        asked, wish = await self._read(request, counting=True)
+        prompt = await self._served.prompt(wish)
         await self._served.constraint(wish, prompt)  # counting refuses what creating would refuse
         return Response(200, msgspec.json.encode({"input_tokens": len(prompt.ids)}), _ignored(asked))
 
-    async def _read(self, request: Request, *, counting: bool) -> tuple[MessagesRequest, Wish, bool]:
-        """(the typed request, what it wishes, whether it is heavy: too large to be worked on between frames)."""
-        body = await request.body()
-        heavy = len(body) > HEAVY_BODY
-        media_type = request.headers.get("content-type")
-        asked = await self._served.work(
-            heavy, lambda: parse(read_object(body, media_type), counting=counting)
-        )
-        self._served.require(asked.model)
-        if asked.thinking.on and not self._served.chat.thinks:
+    async def _read(self, request: Request, *, counting: bool) -> tuple[MessagesRequest, Wish]:
+        served, body = self._served, await request.body()
+        heavy, media_type = len(body) > HEAVY, request.headers.get("content-type")
+        asked = await served.work(heavy, lambda: parse(read_object(body, media_type), counting=counting))
+        served.require(asked.model)
+        if asked.thinking.on and not served.chat.thinks:
             asked.ignored.append("thinking")
-        return asked, await self._served.work(heavy, asked.wish), heavy
+        return asked, await served.work(heavy, asked.wish, len(body))
 
 
 def _ignored(asked: MessagesRequest) -> tuple[tuple[str, str], ...]:

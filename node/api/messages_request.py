@@ -98,7 +98,7 @@ class MessagesRequest:
     def model(self) -> str:
         return self.scalars.model
 
-    def wish(self) -> Wish:
+    def wish(self, size: int = 0) -> Wish:
         """Raises ApiError where calls and results do not pair, or the last message can not be continued."""
         asked = self.scalars
         return Wish(
@@ -107,6 +107,7 @@ class MessagesRequest:
             max_tokens=asked.max_tokens or 0,
             stops=tuple(asked.stop_sequences),
             guarantee=self._guarantee(),
+            size=size,
         )
 
     def _guarantee(self) -> Guarantee:

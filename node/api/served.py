@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -71,12 +72,12 @@ class Served:
             return function(*given)
         return await asyncio.get_running_loop().run_in_executor(self.workers, function, *given)
 
-    async def prompt(self, wish: Wish, heavy: bool) -> Prompt:
+    async def prompt(self, wish: Wish) -> Prompt:
         """Render and tokenize. Raises ApiError."""
         if wish.conversation.tools and not self.chat.calls_tools:
             raise unsupported("tools", "tools: this model's chat template takes none")
         try:
-            return await self.work(heavy, self.chat.prompt, wish.conversation)
+            return await self.work(wish.heavy, self.chat.prompt, wish.conversation)
         except TemplateError as error:
             message = f"the chat template refuses this: {error}"
             raise ApiError("invalid_request", message, param="messages") from error
@@ -87,14 +88,15 @@ class Served:
         if guarantee.empty:
             return None
         try:
-            return await self.compiler.run(self.chat.constraint, guarantee, self.stop_ids, self.width)
+            work = partial(self.chat.constraint, guarantee, self.stop_ids, self.width)
+            return await self.compiler.run(work, wish.size)
         except SchemaError as error:
             keyword = f"{error.keyword}: " if error.keyword else ""
             raise invalid(error.path, f"{error.path}: {keyword}{error}") from error
 
-    async def answer(self, request_id: str, organization: str, wish: Wish, heavy: bool) -> Answer:
+    async def answer(self, request_id: str, organization: str, wish: Wish) -> Answer:
         """Submit what is asked, its output clamped to the room left. Raises ApiError, Overloaded."""
-        prompt = await self.prompt(wish, heavy)
+        prompt = await self.prompt(wish)
         length = len(prompt.ids)
         room = self.context - length
         if room < 1:
