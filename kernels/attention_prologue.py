@@ -15,7 +15,10 @@ import torch
 from torch import Tensor
 
 from kernels.contract import FLOAT32, FLOATS, INDEX, check, check_rank
-from kernels.rms_norm import normalise
+from kernels.device import jit, launch, tl, triton, up_to_power_of_2, uses_triton
+from kernels.rms_norm import normalise, scaled
+
+VALUES = 1024  # a program: a few heads of one token, so that 128 threads have one 16-byte load each
 
 
 def reference(
@@ -81,4 +84,62 @@ def attention_prologue(
     check("k_pages", k_pages, k_pages.shape, (x.dtype,))
     check("v_pages", v_pages, k_pages.shape, (x.dtype,))
     check("places", places, (tokens,), INDEX)
-    return reference(x, norms, eps, zero_centred, cos, sin, k_pages, v_pages, places, heads)
+    if not uses_triton(x):
+        return reference(x, norms, eps, zero_centred, cos, sin, k_pages, v_pages, places, heads)
+    if width != up_to_power_of_2(width):
+        raise ValueError(f"k_pages: heads of {width}, expected a power of 2")
+    q = torch.empty(tokens, heads, width, dtype=x.dtype, device=x.device)
+    tile = min(max(VALUES // width, 1), up_to_power_of_2(heads))
+    form = {"NQ": heads, "NK": kv_heads, "D": width, "R": turned, "TILE": tile, "ZERO_CENTRED": zero_centred}
+    q_norm, k_norm = norms or (None, None)
+    grid = (tokens, triton.cdiv(heads, tile) + 2 * triton.cdiv(kv_heads, tile))
+    tensors = (x, q_norm, k_norm, cos, sin, q, k_pages, v_pages, places)
+    launch(prologue_kernel, grid, *tensors, x.stride(0), eps, **form, num_warps=4)
+    return q, x[:, columns:] if x.shape[1] > columns else None
+
+
+@jit(do_not_specialize_on_alignment=["places"])
+def prologue_kernel(
+    x, q_norm, k_norm, cos, sin, q, k_pages, v_pages, places, x_stride, eps,
+    NQ: tl.constexpr, NK: tl.constexpr, D: tl.constexpr, R: tl.constexpr, TILE: tl.constexpr,
+    ZERO_CENTRED: tl.constexpr,
+):  # fmt: skip
+    n = tl.program_id(0).to(tl.int64)
+    part = tl.program_id(1)
+    q_parts = tl.cdiv(NQ, TILE)
+    kv_parts = tl.cdiv(NK, TILE)
+    x += n * x_stride
+    page_row = tl.load(places + n).to(tl.int64) * NK * D
+    if part < q_parts:
+        h = part * TILE + tl.arange(0, TILE)
+        u = turned(x, h, h < NQ, q_norm, cos + n * R, sin + n * R, eps, D, R, ZERO_CENTRED)
+        tl.store(q + n * NQ * D + h[:, None] * D + tl.arange(0, D)[None, :], u, mask=(h < NQ)[:, None])
+    elif part < q_parts + kv_parts:
+        h = (part - q_parts) * TILE + tl.arange(0, TILE)
+        u = turned(x + NQ * D, h, h < NK, k_norm, cos + n * R, sin + n * R, eps, D, R, ZERO_CENTRED)
+        tl.store(k_pages + page_row + h[:, None] * D + tl.arange(0, D)[None, :], u, mask=(h < NK)[:, None])
+    else:
+        h = (part - q_parts - kv_parts) * TILE + tl.arange(0, TILE)
+        at = h[:, None] * D + tl.arange(0, D)[None, :]
+        inside = (h < NK)[:, None]
+        tl.store(v_pages + page_row + at, tl.load(x + (NQ + NK) * D + at, mask=inside), mask=inside)
+
+
+@jit()
+def turned(x, h, inside, norm, cos, sin, eps, D: tl.constexpr, R: tl.constexpr, ZERO_CENTRED: tl.constexpr):
+    """Heads h of x, normed and turned, in the type of x."""
+    d = tl.arange(0, D)
+    turning = d < R
+    partner = tl.where(d < R // 2, d + R // 2, d - R // 2)  # (d + R/2) mod R
+    u = tl.load(x + h[:, None] * D + d[None, :], mask=inside[:, None], other=0.0)
+    both = inside[:, None] & turning[None, :]
+    across = tl.load(x + h[:, None] * D + partner[None, :], mask=both, other=0.0)
+    if norm is not None:
+        wide = u.to(tl.float32)
+        unit = tl.rsqrt(tl.sum(wide * wide, axis=1, keep_dims=True) / D + eps)
+        u = scaled(wide * unit, tl.load(norm + d)[None, :], ZERO_CENTRED)
+        weight = tl.load(norm + partner, mask=turning, other=0.0)[None, :]
+        across = scaled(across.to(tl.float32) * unit, weight, ZERO_CENTRED)
+    c = tl.load(cos + d, mask=turning, other=1.0)[None, :]
+    s = tl.load(sin + d, mask=turning, other=0.0)[None, :]
+    return (u.to(tl.float32) * c + across.to(tl.float32) * s).to(x.dtype.element_ty)

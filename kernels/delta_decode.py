@@ -5,6 +5,12 @@
     S = states[slot];  one step of the gated delta rule (see delta_rule);  states[slot] ← S
 
 R rows, C = 2·Hk·Dk + Hv·Dv columns, K taps. States are float32 and change in place.
+
+The Triton kernel takes one program for a row's key head and its value heads in turn: q and k are convolved once, and
+nobody else reads the columns that the program moves. A whole state of 128 x 128 would lie in 64 registers of each of
+256 threads and take 255 with what goes on around it, one program a multiprocessor; so 64 value columns at a time, which
+takes 128, with the next 64 on their way meanwhile: 32 KB in flight a program, two programs a multiprocessor, where
+27 KB keep an H200's memory busy.
 """
 
 from __future__ import annotations
@@ -14,7 +20,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from kernels.contract import FLOAT32, FLOATS, INDEX, check, check_rank
-from kernels.delta_rule import gates, heads
+from kernels.delta_rule import NORM_EPS, check_widths, gate_of, gates, heads, next_columns, unit
+from kernels.device import jit, launch, tl, uses_triton
+
+TILE = 64  # value columns at a time
 
 
 def reference(
@@ -68,7 +77,38 @@ def delta_decode(
     """
     check_delta(qkv, a, b, taps, a_log, dt_bias, states, conv_columns)
     check("slots", slots, (qkv.shape[0],), INDEX)
-    return reference(qkv, a, b, taps, a_log, dt_bias, states, conv_columns, slots)
+    if not uses_triton(qkv):
+        return reference(qkv, a, b, taps, a_log, dt_bias, states, conv_columns, slots)
+    value_heads, key_dim, value_dim = states.shape[1:]
+    check_widths(key_dim, value_dim)
+    key_heads = key_heads_of(taps, states)
+    out = states.new_empty(qkv.shape[0], value_heads, value_dim)
+    launch(
+        delta_decode_kernel,
+        (key_heads, qkv.shape[0]),
+        *(qkv, qkv.stride(0), a, a.stride(0), b, b.stride(0)),
+        *(taps, a_log, dt_bias, states, conv_columns, slots, out),
+        HK=key_heads,
+        RATIO=value_heads // key_heads,
+        DK=key_dim,
+        DV=value_dim,
+        KERNEL=taps.shape[0],
+        EPS=NORM_EPS,
+        **tile_of(key_dim, value_dim, TILE),
+    )
+    return out
+
+
+def key_heads_of(taps: Tensor, states: Tensor) -> int:
+    """How many key heads share the columns with the value heads of states."""
+    value_heads, key_dim, value_dim = states.shape[1:]
+    return (taps.shape[1] - value_heads * value_dim) // (2 * key_dim)
+
+
+def tile_of(key_dim: int, value_dim: int, most: int) -> dict[str, int]:
+    """Value columns at a time, at most so many, and the warps for them: 8 where the state is 128 x 128."""
+    tile = min(most, value_dim)
+    return {"TILE": tile, "num_warps": max(1, 8 * key_dim * tile // (128 * most))}
 
 
 def check_delta(
@@ -98,3 +138,58 @@ def check_delta(
     check("a_log", a_log, (value_heads,), FLOAT32)
     check("dt_bias", dt_bias, (value_heads,), FLOAT32)
     check("conv_columns", conv_columns, (states.shape[0], kernel - 1, columns), (qkv.dtype,))
+
+
+@jit(do_not_specialize_on_alignment=["a", "b", "slots"])
+def delta_decode_kernel(
+    qkv,
+    qkv_stride,
+    a,
+    a_stride,
+    b,
+    b_stride,
+    taps,
+    a_log,
+    dt_bias,
+    states,
+    conv_columns,
+    slots,
+    out,
+    HK: tl.constexpr,
+    RATIO: tl.constexpr,
+    DK: tl.constexpr,
+    DV: tl.constexpr,
+    TILE: tl.constexpr,
+    KERNEL: tl.constexpr,
+    EPS: tl.constexpr,
+):
+    head = tl.program_id(0)
+    row = tl.program_id(1).to(tl.int64)
+    slot = tl.load(slots + row)
+    HV: tl.constexpr = HK * RATIO
+    WIDTH: tl.constexpr = 2 * HK * DK + HV * DV
+    x = qkv + row * qkv_stride
+    columns = conv_columns + slot * (KERNEL - 1) * WIDTH
+    keys = tl.arange(0, DK)
+    q = next_columns(x, columns, taps, head * DK + keys, WIDTH, KERNEL)
+    k = next_columns(x, columns, taps, (HK + head) * DK + keys, WIDTH, KERNEL)
+    q, k = unit(q, 0, EPS) * DK**-0.5, unit(k, 0, EPS)
+    qk = tl.sum(q * k)
+    for i in tl.range(RATIO * (DV // TILE), num_stages=2):
+        h = head * RATIO + i // (DV // TILE)
+        values = i % (DV // TILE) * TILE + tl.arange(0, TILE)
+        at = states + ((slot * HV + h) * DK + keys[:, None]) * DV + values[None, :]
+        S = tl.load(at)
+        v = next_columns(x, columns, taps, 2 * HK * DK + h * DV + values, WIDTH, KERNEL)
+        g, beta = gate_of(
+            tl.load(a + row * a_stride + h),
+            tl.load(b + row * b_stride + h),
+            tl.load(a_log + h),
+            tl.load(dt_bias + h),
+        )
+        S *= tl.exp(g)
+        # Sᵀq after the write is Sᵀq before it plus (k·q) e: both reads share one pass over S.
+        e = (v - tl.sum(S * k[:, None], 0)) * beta
+        o = tl.sum(S * q[:, None], 0) + qk * e
+        tl.store(at, S + k[:, None] * e[None, :])
+        tl.store(out + (row * HV + h) * DV + values, o)

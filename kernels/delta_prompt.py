@@ -9,13 +9,27 @@ Letters as in delta_decode. The rule runs 64 tokens at a time (see delta_rule.ch
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from kernels.contract import INDEX, check
-from kernels.delta_decode import check_delta
-from kernels.delta_rule import chunked, gates, heads
+from kernels.delta_decode import check_delta, key_heads_of
+from kernels.delta_prompt_kernels import (
+    delta_convolve_kernel,
+    delta_output_kernel,
+    delta_scan_kernel,
+    delta_solve_kernel,
+)
+from kernels.delta_rule import CHUNK, NORM_EPS, check_widths, chunked, gates, heads
+from kernels.device import WIDE, has_warpgroups, launch, up_to_power_of_2, uses_triton
+
+# Products that feed the state have operands in tf32, eight times finer than bfloat16, and are summed in float32.
+# Products that feed only the output have bfloat16 operands: they add about what the rounding of qkv itself does.
+STATE = "tf32"
+TILE = 32  # value columns a program of the scan: 4 a head, so that one long row of the 9B fills 128 multiprocessors
 
 
 def reference(
@@ -67,4 +81,63 @@ def delta_prompt(
     check_delta(qkv, a, b, taps, a_log, dt_bias, states, conv_columns)
     check("slots", slots, (slots.numel(),), INDEX)
     check("row_starts", row_starts, (slots.numel() + 1,), INDEX)
-    return reference(qkv, a, b, taps, a_log, dt_bias, states, conv_columns, slots, row_starts)
+    if not uses_triton(qkv):
+        return reference(qkv, a, b, taps, a_log, dt_bias, states, conv_columns, slots, row_starts)
+    value_heads, key_dim, value_dim = states.shape[1:]
+    check_widths(key_dim, value_dim)
+    key_heads, (tokens, rows) = key_heads_of(taps, states), (qkv.shape[0], slots.numel())
+    chunks = tokens // CHUNK + rows  # no row has more than one chunk that is not whole
+    half = torch.float32 if WIDE else torch.bfloat16
+    single, narrow = partial(states.new_empty, dtype=torch.float32), partial(states.new_empty, dtype=half)
+    q, k = narrow(tokens, key_heads, key_dim), single(tokens, key_heads, key_dim)
+    w, u = single(tokens, value_heads, key_dim), single(tokens, value_heads, value_dim)
+    g, fresh = single(tokens, value_heads), narrow(tokens, value_heads, value_dim)
+    starts = narrow(chunks, value_heads, key_dim, value_dim)
+    out = torch.empty_like(u)
+    sizes = {"HK": key_heads, "RATIO": value_heads // key_heads, "DK": key_dim, "DV": value_dim}
+    conv = {"KERNEL": taps.shape[0], "CHUNK": CHUNK}
+    tile = min(TILE, value_dim)
+    places = (slots, row_starts, rows)
+    launch(
+        delta_convolve_kernel,
+        (2 * key_heads, chunks),
+        *(qkv, qkv.stride(0), taps, conv_columns, *places, q, k),
+        **sizes,
+        **conv,
+        EPS=NORM_EPS,
+        num_warps=8,
+    )
+    launch(
+        delta_solve_kernel,
+        (value_heads, chunks),
+        *(qkv, qkv.stride(0), a, a.stride(0), b, b.stride(0), taps, a_log, dt_bias, conv_columns),
+        *(*places, k, u, w, g),
+        **sizes,
+        **conv,
+        TILE=min(32, key_dim, value_dim),
+        STATE=STATE,
+        num_warps=8,
+        num_stages=1,
+    )
+    launch(
+        delta_scan_kernel,
+        (value_heads, value_dim // tile, rows),
+        *(qkv, qkv.stride(0), states, conv_columns, slots, row_starts, k, u, w, g, fresh, starts),
+        **sizes,
+        **conv,
+        TILE=tile,
+        ROWS=up_to_power_of_2(taps.shape[0] - 1),
+        STATE=STATE,
+        # Where shared memory allows, the next chunk is on its way while this one is multiplied.
+        num_warps=8 if has_warpgroups(qkv) else 4,
+        num_stages=2 if has_warpgroups(qkv) else 1,
+    )
+    launch(
+        delta_output_kernel,
+        (value_heads, chunks),
+        *(*places[1:], q, k, g, fresh, starts, out),
+        **sizes,
+        CHUNK=CHUNK,
+        num_warps=8,
+    )
+    return out

@@ -4,7 +4,7 @@ Per value head, with α = exp(g):
     S ← α_t S;  e = v_t − Sᵀ k_t;  S ← S + k_t (β_t e)ᵀ;  o_t = Sᵀ q_t
 
 L tokens, Hk key heads of Dk, Hv value heads of Dv; value head h uses key head h // (Hv / Hk). Everything is
-float32. These are the shared parts of delta_decode and delta_prompt, in torch.
+float32. These are the shared parts of delta_decode, delta_prompt and delta_ring: in torch, and below in Triton.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+
+from kernels.device import jit, tl
 
 CHUNK = 64
 NORM_EPS = 1e-6  # inside the root, on the sum
@@ -91,3 +93,46 @@ def _chunks(x: Tensor, size: int, key_heads: int) -> Tensor:
     x = x.reshape(x.shape[0], key_heads, x.shape[1] // key_heads, -1)
     x = F.pad(x, (0, 0, 0, 0, 0, 0, 0, -x.shape[0] % size))
     return x.unflatten(0, (-1, size)).permute(0, 2, 3, 1, 4).contiguous()
+
+
+def check_widths(key_dim: int, value_dim: int) -> None:
+    """Raise ValueError unless the Triton kernels serve heads of these widths: their tiles are whole heads."""
+    for name, width in (("key", key_dim), ("value", value_dim)):
+        if width not in (16, 32, 64, 128):
+            raise ValueError(f"states: {name} heads of {width}, expected 16, 32, 64 or 128")
+
+
+@jit()
+def gate_of(a, b, a_log, dt_bias):
+    """(g, β) as `gates`. The quotient is log(1 + z) without the loss of 1 + z near 1."""
+    x = a.to(tl.float32) + dt_bias
+    z = tl.exp(-tl.abs(x))
+    w = 1.0 + z
+    softplus = tl.maximum(x, 0.0) + tl.where(w == 1.0, z, tl.log(w) * z / tl.where(w == 1.0, 1.0, w - 1.0))
+    return -tl.exp(a_log) * softplus, 1.0 / (1.0 + tl.exp(-b.to(tl.float32)))
+
+
+@jit()
+def silu(x):
+    return x / (1.0 + tl.exp(-x))
+
+
+@jit()
+def next_columns(qkv, columns, taps, at, width, KERNEL: tl.constexpr):
+    """Convolved columns `at` of one new token; the columns kept in the slot move up by one."""
+    new = tl.load(qkv + at)
+    mixed = tl.load(taps + (KERNEL - 1) * width + at) * new.to(tl.float32)
+    for j in tl.static_range(KERNEL - 1):
+        old = tl.load(columns + j * width + at)
+        mixed += tl.load(taps + j * width + at) * old.to(tl.float32)
+        if j > 0:
+            tl.store(columns + (j - 1) * width + at, old)
+    if KERNEL > 1:
+        tl.store(columns + (KERNEL - 2) * width + at, new)
+    return silu(mixed)
+
+
+@jit()
+def unit(x, axis: tl.constexpr, EPS: tl.constexpr):
+    """x at unit length along its last axis."""
+    return x * (1.0 / tl.sqrt(tl.sum(x * x, axis, keep_dims=True) + EPS))

@@ -10,6 +10,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from kernels.contract import FLOAT32, check, check_rank
+from kernels.device import jit, launch, tl, up_to_power_of_2, uses_triton
+from kernels.sample_parts import PART, parts
 
 
 def reference(logits: Tensor, temperature: Tensor, min_p: Tensor) -> None:
@@ -29,4 +31,39 @@ def apply_min_p(logits: Tensor, temperature: Tensor, min_p: Tensor) -> None:
     check("logits", logits, logits.shape, FLOAT32)
     check("temperature", temperature, (rows,), FLOAT32)
     check("min_p", min_p, (rows,), FLOAT32)
-    reference(logits, temperature, min_p)
+    if not uses_triton(logits):
+        reference(logits, temperature, min_p)
+        return
+    vocabulary = logits.shape[1]
+    peaks, _ = parts(logits, temperature, vocabulary)
+    launch(
+        min_p_kernel,
+        (-(-vocabulary // PART), rows),
+        *(logits, vocabulary, temperature, min_p, peaks, peaks.shape[1]),
+        PART=PART,
+        PEAKS=up_to_power_of_2(peaks.shape[1]),
+        num_warps=8,
+    )
+
+
+@jit(do_not_specialize_on_alignment=["temperature", "min_p"])
+def min_p_kernel(
+    logits,
+    vocabulary,
+    temperature,
+    min_p,
+    peaks,
+    count,
+    PART: tl.constexpr,
+    PEAKS: tl.constexpr,
+):
+    part, row = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    heat, share = tl.load(temperature + row), tl.load(min_p + row)
+    if (share > 0) & (heat > 0):
+        i = tl.arange(0, PEAKS)
+        highest = tl.max(tl.load(peaks + row * count + i, mask=i < count, other=float("-inf")))
+        least = highest + heat * tl.log(share)
+        ids = part * PART + tl.arange(0, PART)
+        here = ids < vocabulary
+        x = tl.load(logits + row * vocabulary + ids, mask=here, other=0.0)
+        tl.store(logits + row * vocabulary + ids, float("-inf"), mask=here & (x < least))

@@ -13,6 +13,13 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from kernels.contract import FLOATS, INDEX, check, check_rank
+from kernels.device import WIDE, jit, launch, tl, up_to_power_of_2, uses_triton
+
+# The next page is fetched as soon as this one is used, and no earlier: loads whose address is itself loaded get one
+# buffer whatever the number. Programs side by side fill the gap: an SM of an H200 holds three at width 256.
+STAGES = 2
+PROGRAMS = 512  # a launch: about four an SM of an H200, so that rows of unlike length even out
+FEWEST_SPLITS, MOST_SPLITS = 2, 32  # one long row must not be one program's; at 2k tokens a row has 32 pages
 
 
 def reference(
@@ -91,4 +98,107 @@ def paged_decode_attention(
     check_rank("page_table", page_table, "RP")
     check("page_table", page_table, (rows, page_table.shape[1]), INDEX, strided=True)
     check("context_lengths", context_lengths, (rows,), INDEX)
+    if uses_triton(q):
+        return split_and_merged(q, k_pages, v_pages, page_table, context_lengths, scale)
     return gathered(q, k_pages, v_pages, page_table, context_lengths, scale)
+
+
+def splits_of(rows: int, kv_heads: int) -> int:
+    """Into how many programs each row and key head goes: a function of the bucket alone, not of any length."""
+    wanted = max(PROGRAMS // (rows * kv_heads), 1)
+    return min(max(1 << (wanted.bit_length() - 1), FEWEST_SPLITS), MOST_SPLITS)
+
+
+def split_and_merged(
+    q: Tensor, k_pages: Tensor, v_pages: Tensor, page_table: Tensor, context_lengths: Tensor, scale: float
+) -> Tensor:
+    """Two kernels (Dao et al., "Flash-Decoding", 2023): attention of each split, then their weighted mean."""
+    rows, heads, width = q.shape
+    page, kv_heads = k_pages.shape[1:3]
+    if width != up_to_power_of_2(width):
+        raise ValueError(f"q: heads of {width}, expected a power of 2")
+    out = torch.empty_like(q)
+    if not rows:
+        return out
+    splits = splits_of(rows, kv_heads)
+    parts = torch.empty(rows, heads, splits, width, dtype=torch.float32, device=q.device)
+    logs = torch.empty(rows, heads, splits, dtype=torch.float32, device=q.device)
+    group = heads // kv_heads
+    form = {"NK": kv_heads, "G": group, "D": width, "PAGE": page, "QUERIES": max(up_to_power_of_2(group), 16)}
+    launch(
+        decode_attention_kernel, (rows, kv_heads, splits), q, k_pages, v_pages, page_table, context_lengths, parts,
+        logs, page_table.stride(0), scale, **form, STAGES=STAGES, WIDE=WIDE, num_warps=4,
+    )  # fmt: skip
+    launch(merge_splits_kernel, (rows, heads), parts, logs, out, SPLITS=splits, D=width, num_warps=4)
+    return out
+
+
+@jit(
+    do_not_specialize=["table_stride"],
+    do_not_specialize_on_alignment=["page_table", "context_lengths"],
+)
+def decode_attention_kernel(
+    q, k_pages, v_pages, page_table, context_lengths, parts, logs, table_stride, scale,
+    NK: tl.constexpr, G: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr, QUERIES: tl.constexpr,
+    STAGES: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """o and log2 Σ exp of one split: a run of the row's pages, for the G query heads of one key head."""
+    r, head, split = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.program_id(2)
+    splits = tl.num_programs(2)
+    length = tl.load(context_lengths + r).to(tl.int32)
+    pages = tl.cdiv(length, PAGE)
+    each = tl.cdiv(pages, splits)
+    first = split * each
+    last = tl.minimum(first + each, pages)
+
+    g = tl.arange(0, QUERIES)  # tensor cores take 16 rows at least; those beyond G are zeros
+    d = tl.arange(0, D)
+    t = tl.arange(0, PAGE)
+    heads = (r * NK + head) * G + g
+    real = g < G
+    logs += heads * splits + split
+    if first >= last:
+        tl.store(logs, tl.full([QUERIES], float("-inf"), tl.float32), mask=real)
+        return
+    q = tl.load(q + heads[:, None] * D + d[None, :], mask=real[:, None], other=0.0)
+    if WIDE:
+        q = q.to(tl.float32)
+    to_log2 = scale * 1.4426950408889634  # exp2 is one instruction
+    peak = tl.full([QUERIES], float("-inf"), tl.float32)
+    total = tl.zeros([QUERIES], tl.float32)
+    o = tl.zeros([QUERIES, D], tl.float32)
+    at = t[:, None] * (NK * D) + head * D + d[None, :]
+    table = page_table + r * table_stride
+    for i in tl.range(first, last, num_stages=STAGES):
+        page = tl.load(table + i).to(tl.int64) * (PAGE * NK * D)
+        seen = t < length - i * PAGE
+        k = tl.load((k_pages + page) + at)
+        # Beyond the length may be NaN. In keys it spoils masked scores alone; in values it would stay: NaN · 0 is NaN.
+        v = tl.load((v_pages + page) + at, mask=seen[:, None], other=0.0)
+        if WIDE:
+            k, v = k.to(tl.float32), v.to(tl.float32)
+        scores = tl.dot(q, tl.trans(k), input_precision="ieee")
+        scores = tl.where(seen[None, :], scores, float("-inf"))
+        new_peak = tl.maximum(peak, tl.max(scores, 1) * to_log2)
+        fade = tl.exp2(peak - new_peak)
+        p = tl.exp2(scores * to_log2 - new_peak[:, None])
+        total = total * fade + tl.sum(p, 1)
+        o = tl.dot(p.to(v.dtype), v, o * fade[:, None], input_precision="ieee")
+        peak = new_peak
+    where = (heads * splits + split)[:, None] * D + d[None, :]
+    tl.store(parts + where, o / total[:, None], mask=real[:, None])
+    tl.store(logs, peak + tl.log2(total), mask=real)
+
+
+@jit()
+def merge_splits_kernel(parts, logs, out, SPLITS: tl.constexpr, D: tl.constexpr):
+    """out = Σ_s w_s · parts_s,  w = softmax of logs. A split without tokens has log −inf, and its part is unwritten."""
+    head = tl.program_id(0).to(tl.int64) * tl.num_programs(1) + tl.program_id(1)
+    s = tl.arange(0, SPLITS)
+    d = tl.arange(0, D)
+    log = tl.load(logs + head * SPLITS + s)
+    used = log > float("-inf")
+    weight = tl.exp2(log - tl.maximum(tl.max(log), -1e30))  # a row without tokens has only −inf
+    o = tl.load(parts + (head * SPLITS + s)[:, None] * D + d[None, :], mask=used[:, None], other=0.0)
+    mean = tl.sum(o * weight[:, None], 0) / tl.maximum(tl.sum(weight), 1e-30)
+    tl.store(out + head * D + d, mean)

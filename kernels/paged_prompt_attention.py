@@ -13,6 +13,21 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from kernels.contract import FLOATS, INDEX, check, check_rank
+from kernels.device import (
+    WIDE,
+    has_warpgroups,
+    jit,
+    launch,
+    tl,
+    up_to_power_of_2,
+    uses_triton,
+)
+
+# By head width: (query rows, keys a turn, stages, warps). The accumulator of 256 columns fills the registers: 128 rows
+# of it spill nothing in warpgroups (192 KB shared), 64 rows nothing on other cards (68 KB).
+TILES = {256: (128, 64, 2, 8), 128: (128, 64, 3, 8), 64: (128, 64, 3, 4)}
+SMALL_TILES = {256: (64, 32, 2, 8), 128: (128, 32, 3, 8), 64: (128, 64, 3, 8)}
+ROWS_AT_ONCE = 128  # rows looked at in one go to find a tile's own
 
 
 def reference(
@@ -105,4 +120,119 @@ def paged_prompt_attention(
     check("page_table", page_table, page_table.shape, INDEX, strided=True)
     check("context_lengths", context_lengths, (rows,), INDEX)
     check("row_starts", row_starts, (rows + 1,), INDEX)
+    if uses_triton(q):
+        return tiled(q, k_pages, v_pages, page_table, context_lengths, row_starts, scale)
     return folded(q, k_pages, v_pages, page_table, context_lengths, row_starts, scale)
+
+
+def tiled(
+    q: Tensor,
+    k_pages: Tensor,
+    v_pages: Tensor,
+    page_table: Tensor,
+    context_lengths: Tensor,
+    row_starts: Tensor,
+    scale: float,
+) -> Tensor:
+    """One kernel (Dao, arXiv 2307.08691). A program takes TOKENS tokens of one row and the G heads of one key head."""
+    tokens, heads, width = q.shape
+    rows, (page, kv_heads) = page_table.shape[0], k_pages.shape[1:3]
+    group = heads // kv_heads
+    if width != up_to_power_of_2(width):
+        raise ValueError(f"q: heads of {width}, expected a power of 2")
+    tiles = TILES if has_warpgroups(q) else SMALL_TILES
+    queries, keys, stages, warps = tiles.get(width, tiles[64])
+    out = torch.empty_like(q)
+    # How many tiles each row has is known on the device alone; this many are enough, and the rest leave at once.
+    grid = (tokens // (queries // group) + rows, kv_heads) if tokens else (0,)
+    form = {"NK": kv_heads, "G": group, "D": width, "PAGE": page, "QUERIES": queries, "KEYS": keys}
+    launch(
+        prompt_attention_kernel, grid, q, k_pages, v_pages, page_table, context_lengths, row_starts, out, rows,
+        page_table.stride(0), scale, **form, STAGES=stages, WIDE=WIDE, ROWS_AT_ONCE=ROWS_AT_ONCE, num_warps=warps,
+    )  # fmt: skip
+    return out
+
+
+@jit(
+    do_not_specialize=["rows", "table_stride"],
+    do_not_specialize_on_alignment=["page_table", "context_lengths", "row_starts"],
+)
+def prompt_attention_kernel(
+    q, k_pages, v_pages, page_table, context_lengths, row_starts, out, rows, table_stride, scale,
+    NK: tl.constexpr, G: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr, QUERIES: tl.constexpr,
+    KEYS: tl.constexpr, STAGES: tl.constexpr, WIDE: tl.constexpr, ROWS_AT_ONCE: tl.constexpr,
+):  # fmt: skip
+    TOKENS: tl.constexpr = QUERIES // G
+    # The last tile of a long row sees most keys: it starts first, so that it does not end alone.
+    tile = tl.num_programs(0) - 1 - tl.program_id(0)
+    head = tl.program_id(1)
+    row, tiles_before, tiles_seen = 0, 0, 0
+    for base in range(0, rows, ROWS_AT_ONCE):
+        some = base + tl.arange(0, ROWS_AT_ONCE)
+        there = some < rows
+        starts = tl.load(row_starts + some, mask=there, other=0)
+        ends = tl.load(row_starts + some + 1, mask=there, other=0)
+        tiles = tl.cdiv(ends - starts, TOKENS).to(tl.int32)
+        upto = tiles_seen + tl.cumsum(tiles)
+        earlier = there & (upto <= tile)
+        row += tl.sum(earlier.to(tl.int32))
+        tiles_before += tl.sum(tl.where(earlier, tiles, 0))
+        tiles_seen += tl.sum(tiles)
+    if row >= rows:
+        return
+    start = tl.load(row_starts + row)
+    count = (tl.load(row_starts + row + 1) - start).to(tl.int32)
+    length = tl.load(context_lengths + row).to(tl.int32)
+
+    m = tl.arange(0, QUERIES)
+    d = tl.arange(0, D)
+    t = tl.arange(0, KEYS)
+    token = (tile - tiles_before) * TOKENS + m // G
+    position = length - count + token
+    # The accumulator leaves few registers for addresses: scalars have 64 bits, tiles 32.
+    corner = (start * NK + head) * (G * D)
+    q = tl.load((q + corner) + places(token, m, NK, G, D), mask=real(token, m, count, G)[:, None], other=0.0)
+    if WIDE:
+        q = q.to(tl.float32)
+    to_log2 = scale * 1.4426950408889634  # exp2 is one instruction
+    peak = tl.full([QUERIES], float("-inf"), tl.float32)
+    total = tl.zeros([QUERIES], tl.float32)
+    o = tl.zeros([QUERIES, D], tl.float32)
+    visible = tl.minimum(length, length - count + (tile - tiles_before + 1) * TOKENS)
+    place = t[:, None] * (NK * D) + d[None, :]
+    table = page_table + tl.cast(row, tl.int64) * table_stride
+    for first in tl.range(0, visible, KEYS, num_stages=STAGES):
+        page = tl.load(table + first // PAGE).to(tl.int64) * PAGE + first % PAGE
+        page = (page * NK + head) * D
+        written = first + t < visible
+        k = tl.load((k_pages + page) + place)
+        # Beyond may be NaN. In keys it spoils masked scores alone; in values it would stay: NaN · 0 is NaN.
+        v = tl.load((v_pages + page) + place, mask=written[:, None], other=0.0)
+        if WIDE:
+            k, v = k.to(tl.float32), v.to(tl.float32)
+        scores = tl.dot(q, tl.trans(k), input_precision="ieee")
+        scores = tl.where((first + t)[None, :] <= position[:, None], scores, float("-inf"))
+        new_peak = tl.maximum(peak, tl.max(scores, 1) * to_log2)
+        fade = tl.exp2(peak - new_peak)
+        p = tl.exp2(scores * to_log2 - new_peak[:, None])
+        total = total * fade + tl.sum(p, 1)
+        o = tl.dot(p.to(v.dtype), v, o * fade[:, None], input_precision="ieee")
+        peak = new_peak
+    # Out of a value read anew, the places of the store are too, instead of staying in 26 registers all the while.
+    token += (tl.load(row_starts + row, volatile=True) - start).to(tl.int32)
+    tl.store(
+        (out + corner) + places(token, m, NK, G, D),
+        o / total[:, None],
+        mask=real(token, m, count, G)[:, None],
+    )
+
+
+@jit()
+def places(token, m, NK: tl.constexpr, G: tl.constexpr, D: tl.constexpr):
+    """Of query row m, head m mod G of a token, from the first head of its group in the row's first token."""
+    return (token * (NK * G) + m % G)[:, None] * D + tl.arange(0, D)[None, :]
+
+
+@jit()
+def real(token, m, count, G: tl.constexpr):
+    return (m < m.shape[0] // G * G) & (token < count)

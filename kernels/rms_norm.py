@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from kernels.contract import FLOATS, check, check_rank
+from kernels.device import jit, launch, tl, up_to_power_of_2, uses_triton
 
 
 def reference(
@@ -43,4 +44,39 @@ def rms_norm(
     if residual is not None:
         check("residual", residual, x.shape, (x.dtype,))
     check("weight", weight, x.shape[1:], (x.dtype,))
+    if uses_triton(x):
+        rows, width = x.shape
+        y, total = torch.empty_like(x), x if residual is None else torch.empty_like(x)
+        # One program a row: the row stays in registers between its sum and its product.
+        columns = up_to_power_of_2(width)
+        form = {"H": width, "COLUMNS": columns, "ZERO_CENTRED": zero_centred}
+        warps = min(max(columns // 512, 1), 16)  # 16 values a thread, two 16-byte loads
+        launch(rms_norm_kernel, (rows,), x, residual, weight, y, total, eps, **form, num_warps=warps)
+        return y, total
     return reference(x, residual, weight, eps, zero_centred)
+
+
+@jit()
+def rms_norm_kernel(
+    x, residual, weight, y, total, eps, H: tl.constexpr, COLUMNS: tl.constexpr, ZERO_CENTRED: tl.constexpr
+):
+    n = tl.program_id(0).to(tl.int64)
+    h = tl.arange(0, COLUMNS)
+    inside = h < H
+    t = tl.load(x + n * H + h, mask=inside, other=0.0).to(tl.float32)
+    if residual is not None:
+        t += tl.load(residual + n * H + h, mask=inside, other=0.0).to(tl.float32)
+        stored = t.to(total.dtype.element_ty)
+        tl.store(total + n * H + h, stored, mask=inside)
+        t = stored.to(tl.float32)
+    w = tl.load(weight + h, mask=inside, other=0.0)
+    unit = t * tl.rsqrt(tl.sum(t * t) / H + eps)
+    tl.store(y + n * H + h, scaled(unit, w, ZERO_CENTRED), mask=inside)
+
+
+@jit()
+def scaled(unit, weight, ZERO_CENTRED: tl.constexpr):
+    """unit · scale in the type of weight, rounded where each form rounds; unit is float32."""
+    if ZERO_CENTRED:
+        return (unit * (1.0 + weight.to(tl.float32))).to(weight.dtype)
+    return (unit.to(weight.dtype).to(tl.float32) * weight.to(tl.float32)).to(weight.dtype)

@@ -5,6 +5,9 @@
 
 S rows over V ids. u in [0, 1) is a hash of (seed, position) alone, so that a row's token never depends on
 what shares the step. Equal logits rank by id, lowest first. temperature 0 takes the likeliest id. float32.
+
+The Triton kernel (sample_draw) sums in another order: where u, top_p or a weight lies within rounding (10⁻⁶ of the
+sum) of a border between two ids, it may take the one next to it in the vocabulary, or keep one id more or less.
 """
 
 from __future__ import annotations
@@ -13,6 +16,8 @@ import torch
 from torch import Tensor
 
 from kernels.contract import FLOAT32, INDEX, check, check_rank
+from kernels.device import uses_triton
+from kernels.sample_draw import draw_rows
 
 NUCLEUS = 1024  # ids looked at first for a top_p without top_k: the whole vocabulary is rarely worth a sort
 
@@ -134,4 +139,5 @@ def sample(
     check("positions", positions, (rows,), INDEX)
     if not 0 < vocabulary <= logits.shape[1]:
         raise ValueError(f"vocabulary: {vocabulary}, expected 1 to {logits.shape[1]}")
-    return reference(logits, temperature, top_k, top_p, seeds, positions, vocabulary)
+    run = draw_rows if uses_triton(logits) else reference
+    return run(logits, temperature, top_k, top_p, seeds, positions, vocabulary)

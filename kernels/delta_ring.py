@@ -1,0 +1,312 @@
+"""delta_decode with deferred state writes: a slot's state is written on every 8th token, not on each.
+
+A ring keeps what the n < 8 tokens since the last write would have added: k_j, e_j = β_j (v_j − S_jᵀ k_j), and
+G_j = Σ_{i≤j} g_i. Before token t the slot's true state is exp(G_{n−1}) S + Σ_j exp(G_{n−1} − G_j) k_j e_jᵀ, so
+
+    G = G_{n−1} + g_t;  f_j = exp(G − G_j)
+    e = β_t (v_t − exp(G) Sᵀk_t − Σ_j f_j (k_j·k_t) e_j)
+    o = exp(G) Sᵀq_t + Σ_j f_j (k_j·q_t) e_j + (k_t·q_t) e
+    n = 7:  S ← exp(G) S + Σ_j f_j k_j e_jᵀ + k_t eᵀ;     else append (k_t, e, G)
+
+Letters as in delta_decode. n is `pending` [slots], which all layers share: it does not change here, `advance` moves it
+on after the last layer, and whoever copies a slot, prompts it or reads its state calls `flush` first.
+
+Bytes a token and layer of the 9B (state 2 MiB, one ring entry 24 KiB): plain 4096 KiB; here 2048 read, 2048 / 8
+written, 7/8 · 24 appended and 3.5 · 24 read of the ring, and at the write 1/8 · 7 · 24 again (from cache): 2430 KiB,
+which is 0.59 of it. A slot's ring takes 192 KiB beside its state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from kernels.contract import FLOAT32, INDEX, check
+from kernels.delta_decode import check_delta, key_heads_of, tile_of
+from kernels.delta_rule import NORM_EPS, check_widths, gate_of, gates, heads, next_columns, unit
+from kernels.device import jit, launch, tl, uses_triton
+
+TILE = 32  # half of delta_decode's: the held entries and the write of the 8th token want registers too
+RING = 8  # a ninth entry would save 2048 / 72 KiB of writes a token and cost 12 KiB of reads: little left to gain
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """What was not yet written to the states of one layer, float32. Entries from `pending` on mean nothing.
+
+    k [slots, 8, Hk, Dk]      e [slots, 8, Hv, Dv]      g [slots, 8, Hv], summed since the last write
+    """
+
+    k: Tensor
+    e: Tensor
+    g: Tensor
+
+    @classmethod
+    def allocate(
+        cls, slots: int, key_heads: int, value_heads: int, key_dim: int, value_dim: int, device: torch.device
+    ) -> Ring:
+        return cls(
+            k=torch.zeros(slots, RING, key_heads, key_dim, device=device),
+            e=torch.zeros(slots, RING, value_heads, value_dim, device=device),
+            g=torch.zeros(slots, RING, value_heads, device=device),
+        )
+
+
+def advance(pending: Tensor, slots: Tensor) -> None:
+    """Count the token that every layer has seen. The scratch slot may stand in several rows."""
+    pending.index_copy_(0, slots, (pending.index_select(0, slots) + 1) % RING)
+
+
+def reference(
+    qkv: Tensor,
+    a: Tensor,
+    b: Tensor,
+    taps: Tensor,
+    a_log: Tensor,
+    dt_bias: Tensor,
+    states: Tensor,
+    conv_columns: Tensor,
+    slots: Tensor,
+    ring: Ring,
+    pending: Tensor,
+) -> Tensor:
+    value_heads, key_dim, value_dim = states.shape[1:]
+    window = torch.cat([conv_columns[slots], qkv[:, None]], dim=1)
+    conv_columns[slots] = window[:, 1:]
+    q, k, v = heads(F.silu((window * taps).sum(dim=1)), value_heads, key_dim, value_dim)
+    g, beta = gates(a, b, a_log, dt_bias)
+    repeat = value_heads // k.shape[1]
+    n = pending[slots]
+    old_k, old_e, old_g, last, held = _held(ring, slots, n)
+    g = g + last
+    fade = (g[:, None] - old_g).masked_fill(~held, -torch.inf).exp()
+    kk, kq = ((old_k * x[:, None]).sum(-1).repeat_interleave(repeat, 2) * fade for x in (k, q))
+    s = states[slots] * g.exp()[..., None, None]
+    qk = (q * k).sum(-1, keepdim=True).repeat_interleave(repeat, 1)
+    ring.k[slots, n] = k
+    q, k = (x.repeat_interleave(repeat, 1) for x in (q, k))
+    read = torch.einsum("rhkv,rhk->rhv", s, k) + torch.einsum("rjh,rjhv->rhv", kk, old_e)
+    e = beta[..., None] * (v - read)
+    out = torch.einsum("rhkv,rhk->rhv", s, q) + torch.einsum("rjh,rjhv->rhv", kq, old_e) + qk * e
+    ring.e[slots, n], ring.g[slots, n] = e, g
+    reference_flush(states, ring, slots[n == RING - 1], torch.full_like(pending, RING))
+    return out
+
+
+def reference_flush(states: Tensor, ring: Ring, slots: Tensor, pending: Tensor) -> None:
+    k, e, g, last, held = _held(ring, slots, pending[slots])
+    k = k.repeat_interleave(states.shape[1] // k.shape[2], 2)
+    e = e * (last[:, None] - g).masked_fill(~held, -torch.inf).exp()[..., None]
+    states[slots] = states[slots] * last.exp()[..., None, None] + torch.einsum("rjhk,rjhv->rhkv", k, e)
+
+
+def _held(ring: Ring, slots: Tensor, n: Tensor) -> tuple[Tensor, ...]:
+    """The slots' k, e and g with zeros from entry n on, g of entry n − 1 or 0, and which entries count."""
+    held = (torch.arange(RING, device=n.device) < n[:, None])[:, :, None]
+    k, e = (x[slots].masked_fill(~held[..., None], 0) for x in (ring.k, ring.e))
+    last = ring.g[slots, n - 1].masked_fill((n == 0)[:, None], 0)
+    return k, e, ring.g[slots].masked_fill(~held, 0), last, held
+
+
+def delta_ring(
+    qkv: Tensor,
+    a: Tensor,
+    b: Tensor,
+    taps: Tensor,
+    a_log: Tensor,
+    dt_bias: Tensor,
+    states: Tensor,
+    conv_columns: Tensor,
+    slots: Tensor,
+    ring: Ring,
+    pending: Tensor,
+) -> Tensor:
+    """Return o [R, Hv, Dv] float32; change the rows' slots of states, conv_columns and ring, and no other slot.
+
+    The arguments are those of delta_decode, and
+    ring     the layer's, of as many slots as states
+    pending  [slots]  int64, tokens that the slot's ring holds, 0 to 7; the same for every layer of a step
+    """
+    check_delta(qkv, a, b, taps, a_log, dt_bias, states, conv_columns)
+    check("slots", slots, (qkv.shape[0],), INDEX)
+    check_ring(states, ring, pending, key_heads_of(taps, states))
+    if not uses_triton(qkv):
+        return reference(qkv, a, b, taps, a_log, dt_bias, states, conv_columns, slots, ring, pending)
+    value_heads, key_dim, value_dim = states.shape[1:]
+    check_widths(key_dim, value_dim)
+    key_heads = key_heads_of(taps, states)
+    out = states.new_empty(qkv.shape[0], value_heads, value_dim)
+    launch(
+        delta_ring_kernel,
+        (key_heads, qkv.shape[0]),
+        *(qkv, qkv.stride(0), a, a.stride(0), b, b.stride(0)),
+        *(taps, a_log, dt_bias, states, conv_columns, slots, ring.k, ring.e, ring.g, pending, out),
+        HK=key_heads,
+        RATIO=value_heads // key_heads,
+        DK=key_dim,
+        DV=value_dim,
+        KERNEL=taps.shape[0],
+        EPS=NORM_EPS,
+        RING=RING,
+        **tile_of(key_dim, value_dim, TILE),
+    )
+    return out
+
+
+def flush(states: Tensor, ring: Ring, slots: Tensor, pending: Tensor) -> None:
+    """Write what the slots' rings hold into their states. The caller then sets pending of these slots to 0.
+
+    states, ring, pending as for delta_ring; slots [F] int64, none twice but for the scratch slot.
+    """
+    check("slots", slots, (slots.numel(),), INDEX)
+    check("states", states, states.shape, FLOAT32)
+    check_ring(states, ring, pending, ring.k.shape[2])
+    if not uses_triton(states):
+        return reference_flush(states, ring, slots, pending)
+    value_heads, key_dim, value_dim = states.shape[1:]
+    check_widths(key_dim, value_dim)
+    tile = tile_of(key_dim, value_dim, TILE)
+    launch(
+        delta_flush_kernel,
+        (value_heads, value_dim // tile["TILE"], slots.numel()),
+        *(states, ring.k, ring.e, ring.g, slots, pending),
+        HV=value_heads,
+        RATIO=value_heads // ring.k.shape[2],
+        DK=key_dim,
+        DV=value_dim,
+        RING=RING,
+        **tile,
+    )
+    return None
+
+
+def check_ring(states: Tensor, ring: Ring, pending: Tensor, key_heads: int) -> None:
+    slots, value_heads, key_dim, value_dim = states.shape
+    check("ring.k", ring.k, (slots, RING, key_heads, key_dim), FLOAT32)
+    check("ring.e", ring.e, (slots, RING, value_heads, value_dim), FLOAT32)
+    check("ring.g", ring.g, (slots, RING, value_heads), FLOAT32)
+    check("pending", pending, (slots,), INDEX)
+
+
+@jit()
+def with_held(S, G, count, ring_k, ring_e, ring_g, slot, h, keys, values, HV, RATIO, DK, DV, RING):
+    """exp(G) S and the first `count` entries of the ring, each faded to G."""
+    S *= tl.exp(G)
+    for j in range(count):
+        entry = slot * RING + j
+        k = tl.load(ring_k + (entry * (HV // RATIO) + h // RATIO) * DK + keys)
+        e = tl.load(ring_e + (entry * HV + h) * DV + values)
+        fade = tl.exp(G - tl.load(ring_g + entry * HV + h))
+        S += k[:, None] * (fade * e)[None, :]
+    return S
+
+
+@jit(do_not_specialize_on_alignment=["a", "b", "slots", "pending"])
+def delta_ring_kernel(
+    qkv,
+    qkv_stride,
+    a,
+    a_stride,
+    b,
+    b_stride,
+    taps,
+    a_log,
+    dt_bias,
+    states,
+    conv_columns,
+    slots,
+    ring_k,
+    ring_e,
+    ring_g,
+    pending,
+    out,
+    HK: tl.constexpr,
+    RATIO: tl.constexpr,
+    DK: tl.constexpr,
+    DV: tl.constexpr,
+    TILE: tl.constexpr,
+    KERNEL: tl.constexpr,
+    EPS: tl.constexpr,
+    RING: tl.constexpr,
+):
+    head = tl.program_id(0)
+    row = tl.program_id(1).to(tl.int64)
+    slot = tl.load(slots + row)
+    n = tl.load(pending + slot)
+    HV: tl.constexpr = HK * RATIO
+    WIDTH: tl.constexpr = 2 * HK * DK + HV * DV
+    x = qkv + row * qkv_stride
+    columns = conv_columns + slot * (KERNEL - 1) * WIDTH
+    keys = tl.arange(0, DK)
+    q = next_columns(x, columns, taps, head * DK + keys, WIDTH, KERNEL)
+    k = next_columns(x, columns, taps, (HK + head) * DK + keys, WIDTH, KERNEL)
+    q, k = unit(q, 0, EPS) * DK**-0.5, unit(k, 0, EPS)
+    qk = tl.sum(q * k)
+    j = tl.arange(0, RING)
+    held, entry = j < n, slot * RING + j
+    old_k = tl.load(ring_k + (entry[:, None] * HK + head) * DK + keys[None, :], mask=held[:, None], other=0.0)
+    kk, kq = tl.sum(old_k * k[None, :], 1), tl.sum(old_k * q[None, :], 1)
+    new = slot * RING + n
+    if n < RING - 1:
+        tl.store(ring_k + (new * HK + head) * DK + keys, k)
+    for i in tl.range(RATIO * (DV // TILE), num_stages=2):
+        h = head * RATIO + i // (DV // TILE)
+        values = i % (DV // TILE) * TILE + tl.arange(0, TILE)
+        at = states + ((slot * HV + h) * DK + keys[:, None]) * DV + values[None, :]
+        S = tl.load(at)
+        old_e = tl.load(
+            ring_e + (entry[:, None] * HV + h) * DV + values[None, :], mask=held[:, None], other=0.0
+        )
+        old_g = tl.load(ring_g + entry * HV + h, mask=held, other=0.0)
+        v = next_columns(x, columns, taps, 2 * HK * DK + h * DV + values, WIDTH, KERNEL)
+        g, beta = gate_of(
+            tl.load(a + row * a_stride + h),
+            tl.load(b + row * b_stride + h),
+            tl.load(a_log + h),
+            tl.load(dt_bias + h),
+        )
+        G = g + tl.sum(tl.where(j == n - 1, old_g, 0.0))
+        fade = tl.exp(tl.where(held, G - old_g, float("-inf")))
+        grown = tl.exp(G)
+        read = grown * tl.sum(S * k[:, None], 0) + tl.sum((fade * kk)[:, None] * old_e, 0)
+        e = (v - read) * beta
+        o = grown * tl.sum(S * q[:, None], 0) + tl.sum((fade * kq)[:, None] * old_e, 0) + qk * e
+        tl.store(out + (row * HV + h) * DV + values, o)
+        if n < RING - 1:
+            tl.store(ring_e + (new * HV + h) * DV + values, e)
+            tl.store(ring_g + new * HV + h, G)
+        else:
+            S = with_held(
+                S, G, RING - 1, ring_k, ring_e, ring_g, slot, h, keys, values, HV, RATIO, DK, DV, RING
+            )
+            tl.store(at, S + k[:, None] * e[None, :])
+
+
+@jit(do_not_specialize_on_alignment=["slots", "pending"])
+def delta_flush_kernel(
+    states,
+    ring_k,
+    ring_e,
+    ring_g,
+    slots,
+    pending,
+    HV: tl.constexpr,
+    RATIO: tl.constexpr,
+    DK: tl.constexpr,
+    DV: tl.constexpr,
+    TILE: tl.constexpr,
+    RING: tl.constexpr,
+):
+    h = tl.program_id(0)
+    slot = tl.load(slots + tl.program_id(2))
+    n = tl.load(pending + slot)
+    if n > 0:
+        keys, values = tl.arange(0, DK), tl.program_id(1) * TILE + tl.arange(0, TILE)
+        at = states + ((slot * HV + h) * DK + keys[:, None]) * DV + values[None, :]
+        S = tl.load(at)
+        G = tl.load(ring_g + (slot * RING + n - 1) * HV + h)
+        S = with_held(S, G, n, ring_k, ring_e, ring_g, slot, h, keys, values, HV, RATIO, DK, DV, RING)
+        tl.store(at, S)

@@ -1,0 +1,43 @@
+"""Calls of the delta launchers with meta tensors, in the shapes of a model: what kernels.aot compiles ahead of time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import torch
+
+from kernels.delta_decode import delta_decode
+from kernels.delta_prompt import delta_prompt
+from kernels.delta_ring import Ring, delta_ring, flush
+
+TAPS, SLOTS = 4, 5
+
+Case = tuple[str, Callable[[], Any]]
+
+
+def delta_cases(
+    key_heads: int, value_heads: int, width: int = 128, dtype: torch.dtype = torch.bfloat16
+) -> Iterator[Case]:
+    """(op, call) of every delta launcher; each has one form a model, whatever the rows and tokens."""
+    empty = partial(torch.empty, device="meta", dtype=dtype)
+    single = partial(torch.empty, device="meta", dtype=torch.float32)
+    whole = partial(torch.empty, device="meta", dtype=torch.int64)
+    values = value_heads * width
+    columns = 2 * key_heads * width + values
+    rows, tokens = 3, 130
+
+    def given(count: int) -> tuple[torch.Tensor, ...]:
+        merged = empty(count, columns + values + 2 * value_heads)  # qkv, z, b, a of one projection
+        b, a = merged[:, columns + values :].split(value_heads, 1)
+        gates = single(value_heads), single(value_heads)
+        pools = single(SLOTS, value_heads, width, width), empty(SLOTS, TAPS - 1, columns)
+        return merged[:, :columns], a, b, single(TAPS, columns), *gates, *pools
+
+    slots, starts, pending = whole(rows), whole(rows + 1), whole(SLOTS)
+    yield "delta_decode", partial(delta_decode, *given(rows), slots)
+    yield "delta_prompt", partial(delta_prompt, *given(tokens), slots, starts)
+    ring = Ring.allocate(SLOTS, key_heads, value_heads, width, width, torch.device("meta"))
+    yield "delta_ring", partial(delta_ring, *given(rows), slots, ring, pending)
+    yield "delta_ring.flush", partial(flush, given(rows)[6], ring, slots, pending)
