@@ -36,7 +36,7 @@ format: .venv/test  ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-check-real: .venv/test  ## checks that need real weights (B3OS_REAL_MODEL=FOLDER); skipped with a reason without them
+check-real: .venv/test  ## heavier checks; B3OS_REAL_MODEL=FOLDER and B3OS_CLAUDE=EXECUTABLE name what some of them need
 	$(BIN)/python -m pytest -m real -rs tests
 
 bench: .venv/test  ## run the bench registry (B3OS_REAL_MODEL=FOLDER for the rows that need weights)
