@@ -51,11 +51,6 @@ def compiles(arch: int, *heads: int) -> None:
         assert kernel in PRODUCTS or registers <= 32 * 1024, kernel
 
 
-@pytest.mark.parametrize("arch", [89, 90])
-def test_kernels_of_the_9b_compile(arch: int) -> None:
-    compiles(arch, 16, 32)
-
-
 @pytest.mark.real
 @pytest.mark.parametrize("arch", [80, 89, 90, 100])
 @pytest.mark.parametrize("heads", [(16, 16), (16, 32), (16, 48), (4, 4, 64)])

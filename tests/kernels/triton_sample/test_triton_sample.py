@@ -47,11 +47,6 @@ def compiles(arch: int, *widths: int) -> None:
         assert shared <= SHARED[arch] * 1024, kernel
 
 
-@pytest.mark.parametrize("arch", [89, 90])
-def test_kernels_of_the_9b_compile(arch: int) -> None:
-    compiles(arch)
-
-
 @pytest.mark.real
 @pytest.mark.parametrize("arch", [80, 89, 90, 100])
 @pytest.mark.parametrize("widths", [(248320, 248077), (151936, 151669), (2048, 2048)])
