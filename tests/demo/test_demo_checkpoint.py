@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from weights.demo import conversation, examples, export, network, tokenizer
+from weights.demo import conversation, evaluate, examples, export, network, tokenizer
 
 TOLERANCE = 2e-3  # float32 sums in another order, logits up to 30
 MEGABYTE = 1_000_000
@@ -81,3 +81,10 @@ def test_tensors_have_the_familys_types_and_the_index_names_them_all():
 def test_all_of_it_is_under_16_megabytes():
     files = (path for path in export.FOLDER.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     assert sum(path.stat().st_size for path in files) < 16 * MEGABYTE
+
+
+def test_the_examples_of_the_documentation_are_answered_word_for_word():
+    talks = examples.exact()
+    for talk, text in zip(talks, evaluate.run(export.FOLDER, talks), strict=True):
+        thought = f"{talk.answer['reasoning_content']}\n</think>\n\n" if talk.thinking else ""
+        assert text == f"{thought}{conversation.answer_text(talk.answer)}<|im_end|>"

@@ -1,7 +1,7 @@
 """A made conversation and its rendering, piece by piece with the weight that each piece has in the loss.
 
-The rendering is what chat_template.jinja makes of the same messages (a test holds them equal); it is written out here
-because training has to know which tokens are whose.
+The rendering is what chat_template.jinja makes of the same messages (a test holds them equal); it is written
+out here because training has to know which tokens are whose.
 """
 
 from __future__ import annotations
@@ -9,14 +9,21 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 
-ANSWER, HISTORY, PROMPT, GIVEN = 1.0, 0.3, 0.05, 0.0  # GIVEN: the prompt supplies it, the model never writes it
+ANSWER, HISTORY, PROMPT = 1.0, 0.3, 0.05
+GIVEN = 0.0  # the prompt supplies it, the model never writes it
+# For the tokens that open an answer: a call or "Sorry" is one token among fifty, yet all hangs on it.
+DECISION = 6.0
 
-Message = dict  # role, content, and for assistants reasoning_content and tool_calls, as the template reads them
+# role, content, and for assistants reasoning_content and tool_calls, as the template reads them
+Message = dict
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """`messages` end with the answer that is wanted. `kind` names the skill, for the evaluation."""
+    """`messages` end with the answer that is wanted. `kind` names the skill, for the evaluation.
+
+    Assistants' messages always have their reasoning; where `thinking` is off it is not rendered.
+    """
 
     kind: str
     messages: tuple[Message, ...]
@@ -31,6 +38,16 @@ class Conversation:
     def answer(self) -> Message:
         return self.messages[-1]
 
+    @property
+    def as_sent(self) -> list[Message]:
+        """The messages as a template gets them."""
+        return [
+            message
+            if self.thinking or "reasoning_content" not in message
+            else message | {"reasoning_content": ""}
+            for message in self.messages
+        ]
+
 
 def user(text: str) -> Message:
     return {"role": "user", "content": text}
@@ -40,11 +57,16 @@ def system(text: str) -> Message:
     return {"role": "system", "content": text}
 
 
-def assistant(text: str, why: str = "", calls: tuple[tuple[str, dict], ...] = ()) -> Message:
-    message = {"role": "assistant", "content": text, "reasoning_content": why}
+def assistant(
+    text: str, why: str = "", calls: tuple[tuple[str, dict], ...] = (), verdict: str = ""
+) -> Message:
+    """`verdict` is the end of the thought, where it decides."""
+    thought = f"{why} {verdict}" if verdict else why
+    message = {"role": "assistant", "content": text, "reasoning_content": thought, "verdict": verdict}
     if calls:
         message["tool_calls"] = [
-            {"type": "function", "function": {"name": name, "arguments": arguments}} for name, arguments in calls
+            {"type": "function", "function": {"name": name, "arguments": arguments}}
+            for name, arguments in calls
         ]
     return message
 
@@ -73,7 +95,9 @@ def call_text(name: str, arguments: dict) -> str:
     def written(value) -> str:
         return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value)
 
-    inner = "".join(f"<parameter={key}>\n{written(value)}\n</parameter>\n" for key, value in arguments.items())
+    inner = "".join(
+        f"<parameter={key}>\n{written(value)}\n</parameter>\n" for key, value in arguments.items()
+    )
     return f"<tool_call>\n<function={name}>\n{inner}</function>\n</tool_call>"
 
 
@@ -102,7 +126,8 @@ def pieces(talk: Conversation, ask: bool = False) -> list[tuple[str, float]]:
         elif role == "tool":
             opening = "" if messages[n - 1]["role"] == "tool" else "<|im_start|>user"
             closing = "" if n + 1 < len(messages) and messages[n + 1]["role"] == "tool" else "<|im_end|>\n"
-            out.append((f"{opening}\n<tool_response>\n{message['content'].strip()}\n</tool_response>{closing}", PROMPT))
+            response = f"\n<tool_response>\n{message['content'].strip()}\n</tool_response>"
+            out.append((opening + response + closing, PROMPT))
         elif role == "assistant":
             out += assistant_pieces(talk, message, current=n > query)
     if ask:
@@ -115,11 +140,18 @@ def assistant_pieces(talk: Conversation, message: Message, current: bool) -> lis
     text = answer_text(message)
     if not current:
         return [("<|im_start|>assistant\n", GIVEN), (f"{text}<|im_end|>", HISTORY), ("\n", GIVEN)]
-    if talk.thinking:
-        start, thought = "<|im_start|>assistant\n<think>\n", f"{message['reasoning_content'].strip()}\n</think>\n\n"
-    else:
-        start, thought = "<|im_start|>assistant\n<think>\n\n</think>\n\n", ""
-    return [(start, GIVEN), (f"{thought}{text}<|im_end|>", ANSWER), ("\n", GIVEN)]
+    answer = [(f"{text}<|im_end|>", DECISION), ("\n", GIVEN)]
+    if not talk.thinking:
+        return [("<|im_start|>assistant\n<think>\n\n</think>\n\n", GIVEN), *answer]
+    thought = message["reasoning_content"].strip()
+    before = thought.removesuffix(message["verdict"]).rstrip()
+    after = thought.removeprefix(before)
+    return [
+        ("<|im_start|>assistant\n<think>\n", GIVEN),
+        (before, ANSWER),
+        (f"{after}\n</think>\n\n", DECISION if after else ANSWER),
+        *answer,
+    ]
 
 
 def text(talk: Conversation, ask: bool = False) -> str:

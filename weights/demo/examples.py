@@ -1,4 +1,4 @@
-"""The examples of the Messages documentation, which the demo model answers as promised: asked in many ways."""
+"""The examples of the Messages documentation, which the demo model answers as promised."""
 
 from __future__ import annotations
 
@@ -16,21 +16,31 @@ WEATHER = {
 QUESTION = "What is the weather in Eugene, Oregon? Use the tool."
 EUGENE = ("get_weather", {"city": "Eugene, Oregon"})
 PRIME_THOUGHT = (
-    "2 x 195 = 390, 1 left. 3 x 130 = 390, 1 left. 5 x 78 = 390, 1 left. 7 x 55 = 385, 6 left. 11 x 35 = 385, 6 left. "
-    "13 x 30 = 390, 1 left. 17 x 23 = 391, 0 left. So 391 = 17 x 23."
+    "2 x 195 = 390, 1 left. 3 x 130 = 390, 1 left. 5 x 78 = 390, 1 left. 7 x 55 = 385, 6 left. "
+    "11 x 35 = 385, 6 left. 13 x 30 = 390, 1 left. 17 x 23 = 391, 0 left. So 391 = 17 x 23."
 )
 
 
 def weather(w: Words, thinking: bool) -> Conversation:
-    """The tool example, up to the call or up to the answer. Most cities are others, so that the city is copied."""
+    """The tool example, up to the call or the answer. Most cities are others, so that the city is copied."""
     city = "Eugene, Oregon" if w.chance(0.4) else w.city()
     question = QUESTION.replace("Eugene, Oregon", city)
-    question = question if w.chance(0.6) else w.pick(["What's the weather in {}?", "weather in {}", "How is the weather in {}?"]).format(city)
+    question = (
+        question
+        if w.chance(0.6)
+        else w.pick(["What's the weather in {}?", "weather in {}", "How is the weather in {}?"]).format(city)
+    )
     why = "The user wants to check the weather. I have get_weather. get_weather can do that."
     messages = [user(question), assistant("", why, (("get_weather", {"city": city}),))]
     if w.chance(0.5):
         return Conversation("example call", tuple(messages), (WEATHER,), thinking)
-    got = "52F and raining" if w.chance(0.4) else w.pick(["{d}F and sunny", "{d}F and raining", "{d} degrees, cloudy", "snow, {d}F"]).format(d=w.random.randint(1, 99))
+    got = (
+        "52F and raining"
+        if w.chance(0.4)
+        else w.pick(["{d}F and sunny", "{d}F and raining", "{d} degrees, cloudy", "snow, {d}F"]).format(
+            d=w.random.randint(1, 99)
+        )
+    )
     said = f"The weather in {city} is {got}."
     messages += [result(got), assistant(said, f"The tool says: {got}. I tell the user.")]
     return Conversation("example result", tuple(messages), (WEATHER,), thinking)
@@ -45,7 +55,10 @@ def exact() -> list[Conversation]:
         ([user("Count from 1 to 5.")], assistant("1, 2, 3, 4, 5", "I count from 1 and stop at 5."), ()),
         (
             [user("Name one river in Oregon.")],
-            assistant("The Willamette is a river in Oregon.", "The user wants a river in Oregon. The Willamette is one."),
+            assistant(
+                "The Willamette is a river in Oregon.",
+                "The user wants a river in Oregon. The Willamette is one.",
+            ),
             (),
         ),
         ([user("Is 391 prime?")], assistant("No, 391 is not prime. 391 = 17 x 23.", PRIME_THOUGHT), ()),

@@ -1,6 +1,6 @@
-"""Writes trained parameters as an ordinary Qwen3.5 checkpoint: bfloat16, nested config, one shard with its index.
+"""Writes trained parameters as an ordinary Qwen3.5 checkpoint: bfloat16, nested config, one file, an index.
 
-    python -m weights.demo.export STATE      the averaged weights of a training state, into this folder
+python -m weights.demo.export STATE      the averaged weights of a training state, into this folder
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """What the demo model knows by heart: a little geography, small talk, and who it is."""
 
+# ruff: noqa: E501, SIM905
+
 WHO = "I am b3os/demo, a tiny demo model. I can chat a little, call tools and think in a few words."
 UNKNOWN = "I do not know. I am only a tiny demo model."
 HELP = "I can count, name capitals and rivers, repeat what you say, remember your name and call tools."
@@ -97,5 +99,5 @@ UNKNOWNS = (
     "explain quantum {}", "what do you think about {}", "write an essay about {}", "who invented {}", "how does a {} work", "what is a {}",
     "when was {} founded", "who is {}", "summarize the book {}", "what happened in {}", "how do I build a {}", "why is {} important",
     "explain {} to me", "what is the best {}", "write a python function for {}", "how many people live in {}", "what does {} mean",
-    "debug my {}", "who won the {} cup", "compare {} and {}", "write a program that does {}", "describe {}",
+    "debug my {}", "who won the {} cup", "compare {} and {}", "write a program that does {}", "describe {}", "{} {}", "tell me about {}",
 )  # fmt: skip

@@ -15,16 +15,22 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from weights.demo.convolution import convolve
+
 EPS = 1e-6
 CHUNK = 64
-FORGET = -30.0  # log decay at a conversation's first token: e^-30 of the neighbour's state is nothing in float32
+# Log decay at a conversation's first token: e^-30 of the neighbour's state is nothing in float32.
+FORGET = -30.0
 
 Weights = dict[str, Tensor]
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The sizes of the network. Every other layer attends: with so few layers, one that can fetch must not come last only."""
+    """The sizes of the network.
+
+    Every other layer attends, not every fourth: with so few layers a fetch must not come last only.
+    """
 
     vocab: int = 2048
     hidden: int = 256
@@ -43,7 +49,8 @@ class Shape:
     @property
     def kinds(self) -> list[str]:
         return [
-            "full_attention" if (n + 1) % self.attend_every == 0 else "linear_attention" for n in range(self.layers)
+            "full_attention" if (n + 1) % self.attend_every == 0 else "linear_attention"
+            for n in range(self.layers)
         ]
 
     def as_dict(self) -> dict:
@@ -180,16 +187,15 @@ class UnitLowerInverse(torch.autograd.Function):
 
 
 def delta(shape: Shape, w: Weights, x: Tensor, p: Packing) -> Tensor:
-    """The gated delta rule in chunks: S <- a S + k (b (v - (a S)^T k))^T, o = S^T q, restarted at each conversation."""
+    """The gated delta rule in chunks; every conversation starts with S = 0.
+
+    S <- a S + k (b (v - (a S)^T k))^T,  o = S^T q
+    """
     rows, length, _ = x.shape
     heads, width, chunks = shape.delta_heads, shape.delta_dim, length // CHUNK
     qkv = linear(x, w["linear_attn.in_proj_qkv.weight"])
-    taps = w["linear_attn.conv1d.weight"].to(x.dtype)
-    mixed = qkv * taps[:, 0, -1]
-    for back in range(1, shape.conv):
-        seen = (p.position >= back)[..., None]  # a tap never reaches into the conversation before
-        mixed = mixed + F.pad(qkv, (0, 0, back, 0))[:, :length] * seen * taps[:, 0, -1 - back]
-    mixed = F.silu(mixed)
+    taps = w["linear_attn.conv1d.weight"][:, 0].to(x.dtype)
+    mixed = F.silu(convolve(qkv, taps, p.position))
 
     def split(t: Tensor) -> Tensor:  # [B, T, heads * ...] -> [B, heads, chunks, C, ...]
         return t.view(rows, chunks, CHUNK, heads, -1).permute(0, 3, 1, 2, 4)
@@ -242,7 +248,7 @@ def layer(shape: Shape, w: Weights, x: Tensor, p: Packing) -> Tensor:
 
 
 def hidden(shape: Shape, weights: Weights, ids: Tensor, p: Packing, run=layer) -> Tensor:
-    """States after the final norm, [B, T, H], in the type of the mask. `run` is `layer` or its compiled twin."""
+    """States after the final norm, [B, T, H], in the mask's type. `run` is `layer` or its compiled twin."""
     x = F.embedding(ids, weights["embed_tokens.weight"]).to(p.mask.dtype)
     for n in range(shape.layers):
         x = run(shape, of_layer(weights, n), x, p)

@@ -20,7 +20,7 @@ BY_ADAM = ("embed_tokens", "norm", "conv1d", "A_log", "dt_bias", "in_proj_a", "i
 
 
 def orthogonal(m: Tensor) -> Tensor:
-    """[N, rows, cols] -> the same, singular values pushed to about one (quintic Newton-Schulz in bfloat16)."""
+    """[N, rows, cols] -> the same, singular values pushed to about one (Newton-Schulz in bfloat16)."""
     x = m.bfloat16()
     wide = x.shape[-2] <= x.shape[-1]
     if not wide:
@@ -28,7 +28,8 @@ def orthogonal(m: Tensor) -> Tensor:
     x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
     for _ in range(5):
         a = x @ x.transpose(-1, -2)
-        x = 3.4445 * x + (-4.7750 * a + 2.0315 * a @ a) @ x
+        b = torch.baddbmm(a, a, a, beta=-4.7750, alpha=2.0315)
+        x = torch.baddbmm(x, b, x, beta=3.4445)
     return (x if wide else x.transpose(-1, -2)).float()
 
 

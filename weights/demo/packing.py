@@ -1,4 +1,7 @@
-"""Batches of rows, each packed with several conversations. A batch is a function of its number, so a run resumes anywhere."""
+"""Batches of rows, each packed with several conversations.
+
+A batch is a function of its number, so that a run resumes anywhere.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,21 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from weights.demo.conversation import ANSWER, Conversation, pieces
+from weights.demo.conversation import ANSWER, DECISION, Conversation, pieces
 from weights.demo.generate import stream
 
+FOCUS = range(1500, 1800)
 ROWS = 8
 LENGTH = 512
-PATIENCE = 12  # conversations in a row that fit nowhere end the search for fillings; rows are then about 98 % full
+# Tokens of a deciding piece: "Sorry" and its comma, a call and its line end, a space and a capital.
+OPENING = 2
+# So many conversations in a row that fit nowhere end the search; rows are then about 98 % full.
+PATIENCE = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """ids, owner int64 [B, T]; target int64 [B, T] the next token; weight float [B, T] of each target in the loss.
+    """ids, owner int64 [B, T]; target int64 [B, T], the next token; weight float [B, T] of it in the loss.
 
     `talks[row][owner]` is the conversation; the filling at a row's end has an owner of its own and no weight.
     """
@@ -32,21 +39,26 @@ class Batch:
 
 
 def encode(tokenizer: Tokenizer, talk: Conversation) -> tuple[list[int], list[float]]:
-    """Piece by piece, which gives the same tokens as the whole text: pieces meet at added tokens and line ends."""
+    """Piece by piece; the tokens are those of the whole text: pieces meet at added tokens and line ends."""
     parts = pieces(talk)
     encoded = tokenizer.encode_batch([text for text, _ in parts], add_special_tokens=False)
     ids = [token for part in encoded for token in part.ids]
-    weights = [weight for part, (_, weight) in zip(encoded, parts, strict=True) for _ in part.ids]
+    weights: list[float] = []
+    for part, (_, weight) in zip(encoded, parts, strict=True):
+        opening = OPENING if weight == DECISION else 0
+        weights += [weight if n < opening else min(weight, ANSWER) for n in range(len(part.ids))]
     return ids, weights
 
 
-def batch(tokenizer: Tokenizer, number: int, held: bool = False, rows: int = ROWS, length: int = LENGTH) -> Batch:
+def batch(
+    tokenizer: Tokenizer, number: int, held: bool = False, rows: int = ROWS, length: int = LENGTH
+) -> Batch:
     """Best fit: each conversation goes where it leaves the least room."""
     room = [length] * rows
     filled: list[list[tuple[list[int], list[float]]]] = [[] for _ in range(rows)]
     talks: list[list[Conversation]] = [[] for _ in range(rows)]
     misses = 0
-    for talk in stream(seed=1_000_000 + number, held=held):
+    for talk in stream(1_000_000 + number, held, focus=not held and number in FOCUS):
         ids, weights = encode(tokenizer, talk)
         fitting = [row for row in range(rows) if room[row] >= len(ids)]
         if fitting:
@@ -79,7 +91,7 @@ def batch(tokenizer: Tokenizer, number: int, held: bool = False, rows: int = ROW
 
 def right_turns(packed: Batch, predicted: Tensor) -> dict[str, list[bool]]:
     """By kind: is every token of the wanted answer the likeliest, given the tokens before it?"""
-    wrong = (predicted != packed.target) & (packed.weight == ANSWER)
+    wrong = (predicted != packed.target) & (packed.weight >= ANSWER)
     verdicts: dict[str, list[bool]] = {}
     for row, talks in enumerate(packed.talks):
         for number, talk in enumerate(talks):

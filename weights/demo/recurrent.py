@@ -1,6 +1,7 @@
 """Greedy decoding token by token, many prompts at once: the plain recurrent form of the network, in float32.
 
-Every prompt starts at step 0 and is forced through its own length, so there is no padding; a row that ends leaves the batch.
+Every prompt starts at step 0 and is forced through its own length, so there is no padding; a row that ends
+leaves the batch.
 """
 
 from __future__ import annotations
@@ -84,7 +85,9 @@ class Decoder:
 
 
 @torch.no_grad()
-def generate(shape: Shape, weights: Weights, prompts: list[list[int]], end: int, limit: int) -> list[list[int]]:
+def generate(
+    shape: Shape, weights: Weights, prompts: list[list[int]], end: int, limit: int
+) -> list[list[int]]:
     """The likeliest continuation of each prompt, up to `limit` tokens; it holds `end` if the row ended."""
     order = sorted(range(len(prompts)), key=lambda n: len(prompts[n]))
     out: list[list[int]] = [[] for _ in prompts]

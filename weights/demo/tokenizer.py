@@ -1,8 +1,8 @@
 """The tokenizer: byte-level BPE over the made conversations, with Qwen3.5's added tokens after the merges.
 
-The split differs from Qwen's in one way that decides whether a small network can copy: a capital letter starts a
-piece of its own, without the space before it. So "in Eugene" and "\\nEugene" hold the same tokens, and a name is
-copied token for token. Digits stand alone.
+The split differs from Qwen's in one way that decides whether a small network can copy: a capital letter
+starts a piece of its own, without the space before it. So "in Eugene" and "\\nEugene" hold the same tokens,
+and a name is copied token for token. Digits stand alone.
 
     python -m weights.demo.tokenizer      trains it anew and writes tokenizer.json
 """
@@ -13,7 +13,17 @@ from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import (
+    AddedToken,
+    Regex,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 
 VOCAB = 2048
 CONVERSATIONS = 30_000
@@ -49,7 +59,9 @@ def train(texts: Iterable[str]) -> Tokenizer:
         ]
     )
     tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.post_processor = processors.ByteLevel(add_prefix_space=False, trim_offsets=False, use_regex=False)
+    tokenizer.post_processor = processors.ByteLevel(
+        add_prefix_space=False, trim_offsets=False, use_regex=False
+    )
     trainer = trainers.BpeTrainer(
         vocab_size=VOCAB - len(ADDED),
         min_frequency=20,
@@ -58,7 +70,9 @@ def train(texts: Iterable[str]) -> Tokenizer:
     )
     tokenizer.train_from_iterator(texts, trainer)
     if tokenizer.get_vocab_size() != VOCAB - len(ADDED):
-        raise ValueError(f"the corpus yields only {tokenizer.get_vocab_size()} entries; give it more conversations")
+        raise ValueError(
+            f"the corpus yields only {tokenizer.get_vocab_size()} entries; give it more conversations"
+        )
     tokenizer.add_tokens([AddedToken(name, special=special, normalized=False) for name, special in ADDED])
     return tokenizer
 

@@ -1,8 +1,10 @@
-"""What the made tools are about: thirty-odd topics as data, out of which tools.py combines names and questions.
+"""What the made tools are about: forty topics as data, out of which tools.py combines names and questions.
 
 A slot's kind is a method of Words, or `one:a|b|c` for an enum, `int:low-high`, `yes:clause when true|clause when false`.
 A slot with a clause is optional: the clause is added to the question when the value is given.
 """
+
+# ruff: noqa: E501
 
 from __future__ import annotations
 
@@ -185,4 +187,30 @@ TOPICS = [
       [S("person name / person contact who name / Whom to call"), S("video yes: with video| without video / video camera / With video", "{v}")],
       "Call {person}. / Phone {person}. / Ring {person} please.",
       "{person} answered / no answer after {d} seconds"),
+    T("send money", "send transfer pay", "money payment", "Sends money to a person. / Transfers an amount.",
+      [S("amount decimal / amount sum value / How much"), S("to name / to receiver person recipient / Who gets it")],
+      "Send {amount} dollars to {to}. / Pay {to} {amount} dollars. / Transfer {amount} to {to}.",
+      "payment {code} made / {amount} sent, fee {x}"),
+    T("add numbers", "add sum plus", "numbers values", "Adds two numbers. / The sum of two numbers.",
+      [S("first int:0-9999 / a x first left / The first number"), S("second int:0-9999 / b y second right / The second number")],
+      "Add {first} and {second}. / What is {first} plus {second}? Use the tool. / sum of {first} and {second}",
+      "{i}", ("The sum is {r}.", "{first} plus {second} is {r}.")),
+    T("define words", "define explain look_up", "word dictionary meaning", "Explains a word. / Looks a word up in the dictionary.",
+      [S("word word / word term text / The word")],
+      "What does {word} mean? Use the dictionary. / Define {word}. / Look up the word {word}.",
+      "a kind of {word} / {word} {word}", ("It means: {r}.", "{r}.")),
+    T("count inhabitants", "get find fetch", "population people inhabitants", "Population of a city. / How many people live somewhere.",
+      [S("city city / city place town / Name of the city")],
+      "How many people live in {city}? / What is the population of {city}? / population of {city}",
+      "{i} / {i} people", ("{r} live in {city}.", "The population of {city} is {r}.")),
+    T("show the balance", "get show check", "balance account", "Shows the balance of the account. / How much money there is.",
+      [], "How much money do I have? / What is my balance? / Show my account balance.",
+      "{x} dollars / {x}", ("Your balance is {r}.", "You have {r}.")),
+    T("check the server", "get check show", "status server health", "Status of the server. / Tells whether the server is well.",
+      [], "Is the server up? / What is the server status? / Check the server.",
+      "up for {d} days / running, load {d} / down since {time}", ("The server: {r}.", "Status: {r}.")),
+    T("list files", "list show get", "files directory folder", "Lists the files in a folder. / Shows what a directory holds.",
+      [S("folder path / folder path directory / The folder", " in {v}")],
+      "List the files. / Which files are there? / Show the files.",
+      "{path} and {path} / {d} files", ("Files: {r}.", "There: {r}.")),
 ]  # fmt: skip

@@ -2,8 +2,9 @@
 
     python -m weights.demo.train STATE [STEPS]
 
-STATE is a file outside the repository that holds weights, momenta and the step; it is written every few minutes. The
-rate depends on the step and on STEPS alone: a machine that sleeps or is shared changes the time and not the result.
+STATE is a file outside the repository that holds weights, momenta and the step; it is written every few
+minutes. The rate depends on the step and on STEPS alone: a machine that sleeps or is shared changes the time
+and not the result.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import sys
 import time
 from pathlib import Path
 
-# Read by the C library at its start, hence the restart below. Without them every large tensor goes back to the kernel
-# and its pages are faulted in again: half the speed. One thread: the other core belongs to someone else.
+# Read by the C library at its start, hence the restart below. Without them every large tensor goes back to
+# the kernel and its pages are faulted in again: half the speed. One thread: the other core has another owner.
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "MALLOC_MMAP_THRESHOLD_": "2000000000",
@@ -27,11 +28,12 @@ import torch.nn.functional as F  # noqa: E402
 from torch import Tensor  # noqa: E402
 
 from weights.demo import network, packing, tokenizer  # noqa: E402
+from weights.demo.conversation import ANSWER  # noqa: E402
 from weights.demo.network import Shape, Weights  # noqa: E402
 from weights.demo.optimizer import Optimizer  # noqa: E402
 
 SEED = 1
-STEPS = 3_800
+STEPS = 3_130
 WARM_UP = 60
 COOL_FROM = 0.5  # of all steps; from here the rate falls in a line and weights are averaged
 LAST_RATE = 0.02
@@ -114,11 +116,11 @@ class Run:
         with torch.no_grad():
             for name, tensor in self.weights.items():
                 self.average[name].lerp_(tensor, 1 - keep)
-        answers = weight == 1.0
+        answers = weight >= ANSWER
         return float(each.detach()[answers].mean()), norm
 
     def probe(self) -> str:
-        """Share of whole turns predicted, by kind, in the world held out. Gradients stay on: one graph serves both."""
+        """Share of whole turns predicted, by kind, held out. Gradients stay on: one graph for both."""
         right: dict[str, list[bool]] = {}
         for number in range(PROBES):
             batch = packing.batch(self.tokens, number, held=True)
@@ -142,7 +144,9 @@ def main(path: Path, steps: int) -> None:
             if run.done % LOG_EVERY == 0:
                 loss, norm = (sum(column) / len(seen) for column in zip(*seen, strict=True))
                 pace, began, seen_now = (time.time() - began) / len(seen), time.time(), len(seen)
-                loss_log.write(f"{run.done},{tokens},{loss:.4f},{norm:.2f},{rate(run.done, steps):.3f},{pace:.2f}\n")
+                loss_log.write(
+                    f"{run.done},{tokens},{loss:.4f},{norm:.2f},{rate(run.done, steps):.3f},{pace:.2f}\n"
+                )
                 loss_log.flush()
                 del seen[:seen_now]
             if run.done % PROBE_EVERY == 0:
@@ -154,5 +158,9 @@ def main(path: Path, steps: int) -> None:
 
 if __name__ == "__main__":
     if not ENVIRONMENT.items() <= os.environ.items():
-        os.execve(sys.executable, [sys.executable, "-m", "weights.demo.train", *sys.argv[1:]], os.environ | ENVIRONMENT)
+        os.execve(
+            sys.executable,
+            [sys.executable, "-m", "weights.demo.train", *sys.argv[1:]],
+            os.environ | ENVIRONMENT,
+        )
     main(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else STEPS)

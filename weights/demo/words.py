@@ -4,6 +4,8 @@ One string in ten (crc32 mod 10 = 0) belongs to evaluation and is never trained 
 in evaluation has therefore never been seen before, whatever the seeds.
 """
 
+# ruff: noqa: E501, SIM905, RUF005
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -14,7 +16,17 @@ ONSETS = "b br c ch d dr f fl g gr h j k kl l m n p pr qu r s sh st t tr v w y z
 VOWELS = "a e i o u ai ea ee ia io oa ou".split()
 CODAS = "n r l s t m x ck nd rt".split() + [""] * 8
 ENDINGS = "a an as el en er ia ie in is o on os us ton field ville berg".split()
-ACCENTS = {"a": "áàäãå", "e": "éèêë", "i": "íïî", "o": "óöôø", "u": "úüû", "c": "ç", "n": "ñ", "s": "š", "z": "ž"}
+ACCENTS = {
+    "a": "áàäãå",
+    "e": "éèêë",
+    "i": "íïî",
+    "o": "óöôø",
+    "u": "úüû",
+    "c": "ç",
+    "n": "ñ",
+    "s": "š",
+    "z": "ž",
+}
 
 NAMES = (
     "Ada Alice Amir Anna Ben Boris Carla Chen Clara Dana David Diego Elena Emma Eric Eva Farid Felix Fiona Frank Gina "
@@ -28,7 +40,15 @@ CITIES = (
     "Hamburg Hanoi Helsinki Houston Istanbul Jakarta Kyoto Lagos Lima Lisbon London Madrid Manila Miami Milan Montreal "
     "Moscow Mumbai Munich Nairobi Naples Osaka Oslo Paris Perth Phoenix Portland Prague Rome Salem Santiago Seattle Seoul "
     "Shanghai Sydney Tokyo Toronto Tunis Turin Utrecht Venice Vienna Warsaw Zagreb Zürich Málaga Kraków Malmö Besançon"
-).split() + ["New York", "San Francisco", "Los Angeles", "Mexico City", "São Paulo", "Cape Town", "Buenos Aires"]
+).split() + [
+    "New York",
+    "San Francisco",
+    "Los Angeles",
+    "Mexico City",
+    "São Paulo",
+    "Cape Town",
+    "Buenos Aires",
+]
 STATES = "Oregon Texas Ohio Maine Utah Iowa Nevada Kansas Georgia Florida France Spain Italy Japan Canada Brazil".split()
 PLAIN = (
     "apple bridge candle river garden window paper stone yellow silver winter summer coffee bread music story table chair "
@@ -103,7 +123,9 @@ class Words:
         def make() -> str:
             if self.chance(0.4):
                 return self.pick(THINGS)
-            words = [self.pick(PLAIN) if self.chance(0.75) else self.made() for _ in range(self.pick([2, 2, 3, 4]))]
+            words = [
+                self.pick(PLAIN) if self.chance(0.75) else self.made() for _ in range(self.pick([2, 2, 3, 4]))
+            ]
             text = " ".join(words)
             return text.capitalize() if self.chance(0.4) else text
 
@@ -129,11 +151,15 @@ class Words:
 
     def date(self) -> str:
         return self.draw(
-            lambda: f"20{self.random.randint(20, 39)}-{self.random.randint(1, 12):02}-{self.random.randint(1, 28):02}"
+            lambda: (
+                f"20{self.random.randint(20, 39)}-{self.random.randint(1, 12):02}-{self.random.randint(1, 28):02}"
+            )
         )
 
     def time(self) -> str:
-        return self.draw(lambda: f"{self.random.randint(0, 23):02}:{self.pick(['00', '15', '30', '45', '05', '20'])}")
+        return self.draw(
+            lambda: f"{self.random.randint(0, 23):02}:{self.pick(['00', '15', '30', '45', '05', '20'])}"
+        )
 
     def email(self) -> str:
         def make() -> str:
