@@ -33,9 +33,13 @@ from node.http.server import Server
 from node.model.checkpoint import WeightError
 from node.model.config import ModelConfig
 from node.model.stops import stop_ids
+from node.run.compiles import Compiles
 from node.run.load import load_model, warm_up
+from node.run.measure import measured_workspace
 from node.run.memory import MemoryPlan
 from node.run.runner import Runner
+from node.run.static import StaticRunner
+from node.run.warm import warm_all
 
 DRAIN_SECONDS = 45.0  # for running requests after SIGTERM; orchestrators allow 60 at best
 WATCH_SECONDS = 5.0
@@ -102,6 +106,7 @@ class Node:
         self._chat = chat
         self._keyring = keyring
         self._ended = asyncio.Event()
+        self.compiles = Compiles()
 
     async def run(self, shown_key: str) -> None:
         settings = self._settings
@@ -137,18 +142,28 @@ class Node:
         self._ended.set()
 
     def _load(self) -> Engine:
-        plan, device = self._plan, choose_device(self._settings)
-        started = time.monotonic()
+        device, started = choose_device(self._settings), time.monotonic()
         model = load_model(self._settings.model, getattr(torch, self._settings.dtype), device)
+        budget = BUDGETS[device]
+        captured = device == "cuda"
+        if captured:  # what steps and graphs really take is known only now, and pages get the rest
+            taken = measured_workspace(model, self._context, budget.tokens, self._plan.sequences)
+            self._plan = memory_plan(self._settings, self._config, taken)
+            log.info("memory as measured:\n%s", self._plan.table())
+        plan = self._plan
         runner = Runner(model, plan.pages + 1, plan.slots + 1, device)
-        warm_up(runner)
+        # On a CPU launching a step is running it: planning ahead would only cost a token of every answer.
+        static = StaticRunner(runner, self._context) if captured else None
+        if static is None:
+            warm_up(runner)
+        else:
+            warm_all(static, budget.tokens, plan.sequences)
+        self.compiles.ready()
         self._chat.warm_constraints(self._config.vocab_size)
-        budget = BUDGETS[device].with_sequences(plan.sequences)
+        budget = budget.with_sequences(plan.sequences)
         scheduler = Scheduler(plan.pages, plan.slots, self._context, budget, bool(plan.slot_bytes))
         log.info("loaded and warm in %.1f s", time.monotonic() - started)
-        # On a CPU launching a step is running it, so planning ahead would only cost a token of every answer.
-        ahead = runner if device == "cuda" else None
-        return Engine(scheduler, runner, ahead=ahead, recorder=self._recorder())
+        return Engine(scheduler, static or runner, ahead=static, recorder=self._recorder())
 
     def _recorder(self) -> Recorder | None:
         path = self._settings.record

@@ -42,8 +42,8 @@ def choose_context(settings: Settings, config: ModelConfig) -> int:
     return settings.context or min(DEFAULT_CONTEXT, config.context)
 
 
-def memory_plan(settings: Settings, config: ModelConfig) -> MemoryPlan:
-    """Raises SettingsError when one context does not fit."""
+def memory_plan(settings: Settings, config: ModelConfig, workspace: int | None = None) -> MemoryPlan:
+    """Raises SettingsError when one context does not fit. `workspace` in bytes, as measured, once there are weights."""
     device = choose_device(settings)
     budget = BUDGETS[device]
     try:
@@ -54,6 +54,7 @@ def memory_plan(settings: Settings, config: ModelConfig) -> MemoryPlan:
             context=choose_context(settings, config),
             sequences=budget.sequences,
             step_tokens=budget.tokens,
+            workspace=workspace,
             packed_head=device == "cpu" and settings.dtype == "bfloat16" and config.tied is not False,
         )
     except OutOfRoom as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -20,9 +22,6 @@ def batch_of(plan: StepPlan, device: torch.device, last_ids: Tensor | None = Non
     split = plan.decode_rows
     if (lengths[:split] != 1).any() or (lengths < 1).any():
         raise ValueError(f"row_starts: rows of one token must come first and none may be empty: {lengths}")
-    row_of_token = np.repeat(np.arange(plan.rows), lengths)
-    pages = plan.page_table[row_of_token, plan.positions // PAGE]
-    pages[plan.dry] = SCRATCH
     token_ids = tensor(plan.token_ids, device)
     if len(plan.relays):
         if last_ids is None:
@@ -32,14 +31,25 @@ def batch_of(plan: StepPlan, device: torch.device, last_ids: Tensor | None = Non
     return Batch(
         token_ids=token_ids,
         positions=tensor(plan.positions, device),
-        places=tensor(pages * PAGE + plan.positions % PAGE, device),
+        places=tensor(places_of(plan), device),
         decode=_rows(plan, 0, split, device),
         prompt=_rows(plan, split, plan.rows, device),
     )
 
 
-def tensor(array: NDArray[np.int64], device: torch.device) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(array)).to(device)
+def places_of(plan: StepPlan) -> NDArray[np.int64]:
+    """int64 [N]: page · 64 + offset, where the key and value of each token go."""
+    row_of_token = np.repeat(np.arange(plan.rows), plan.row_lengths)
+    pages = plan.page_table[row_of_token, plan.positions // PAGE]
+    pages[plan.dry] = SCRATCH
+    return pages * PAGE + plan.positions % PAGE
+
+
+def tensor(array: NDArray[Any], device: torch.device) -> Tensor:
+    """A copy on the device. To CUDA it goes by way of pinned memory, so that it waits in the queue and Python does not:
+    a plain copy would hold the host until the step before has run, and steps could not overlap."""
+    host = torch.from_numpy(np.ascontiguousarray(array))
+    return host.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else host.to(device)
 
 
 def _rows(plan: StepPlan, first: int, end: int, device: torch.device) -> Rows | None:

@@ -87,6 +87,7 @@ def plan_memory(
     sequences: int,
     step_tokens: int,
     packed_head: bool = False,
+    workspace: int | None = None,
 ) -> MemoryPlan:
     """Divide `memory` bytes for up to `sequences` running at once; raises OutOfRoom if one does not fit.
 
@@ -94,10 +95,12 @@ def plan_memory(
     the rest, but no more than the sequences could ever fill.
 
     packed_head  a tied head is kept twice: as the table of embeddings, and in the layout a CPU multiplies by
+    workspace    as node.run.measure found it, once the weights are there; else it is reckoned
     """
     width = DTYPE_BYTES[dtype]
     weights = (config.parameters + config.vocab_size * config.hidden_size * packed_head) * width
-    workspace = _workspace(config, width, sequences, step_tokens)
+    if workspace is None:
+        workspace = _workspace(config, width, sequences, step_tokens)
     page_bytes = PAGE * config.kv_bytes_per_token(width)
     slot_bytes = config.slot_bytes(width)
     context_pages = -(-context // PAGE)

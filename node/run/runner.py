@@ -72,37 +72,49 @@ class Runner:
     @torch.inference_mode()
     def forward(self, plan: StepPlan) -> Tensor:
         """Hidden states of all tokens, [N, H]. Rows that begin a sequence start from an empty slot."""
+        self.before(plan)
+        hidden = self.model.forward(batch_of(plan, self.device, self.last_ids), self.cache)
+        self.after(plan)
+        return hidden
+
+    def before(self, plan: StepPlan) -> None:
+        """Slots as the forward pass wants to find them."""
         if self.model.config.delta is not None:
             if len(plan.restores):
                 self.cache.copy_slots(tensor(plan.restores, self.device))
             if len(fresh := plan.fresh_rows):
                 self.cache.clear_slots(tensor(plan.slots[fresh], self.device))
-        hidden = self.model.forward(batch_of(plan, self.device, self.last_ids), self.cache)
+
+    def after(self, plan: StepPlan) -> None:
+        """Slots that the forward pass has left, kept as checkpoints."""
         if len(plan.saves):
             self.cache.copy_slots(tensor(plan.saves, self.device))
-        return hidden
 
     def guide(self, logits: Tensor, guided: Guidance) -> None:
         """Penalties and masks, on logits [S, V] in place."""
         if guided.seen.size:
             rows, ids, counts = tensor(guided.seen, self.device).unbind(0)
-            penalise(logits, rows, ids, counts, torch.from_numpy(guided.penalties).to(self.device))
+            penalise(logits, rows, ids, counts, tensor(guided.penalties, self.device))
         if len(guided.masked):
-            bits = torch.from_numpy(guided.bits.view(np.int32)).to(self.device)
+            bits = tensor(guided.bits.view(np.int32), self.device)
             mask_logits(logits, tensor(guided.masked, self.device), bits)
+
+    def restrict(self, plan: StepPlan, logits: Tensor) -> None:
+        """min_p where a row asks for it, on logits [S, V] in place."""
+        if plan.min_p.any():
+            temperature, min_p = tensor(plan.temperature, self.device), tensor(plan.min_p, self.device)
+            apply_min_p(logits, temperature, min_p)
 
     @torch.inference_mode()
     def sample(self, plan: StepPlan, logits: Tensor) -> Tensor:
         """Token ids, int64 [S], from logits [S, V] of the plan's sampled rows; may change them."""
         device = self.device
-        if plan.min_p.any():
-            min_p = torch.from_numpy(plan.min_p).to(device)
-            apply_min_p(logits, torch.from_numpy(plan.temperature).to(device), min_p)
+        self.restrict(plan, logits)
         return sample(
             logits,
-            torch.from_numpy(plan.temperature).to(device),
+            tensor(plan.temperature, device),
             tensor(plan.top_k, device),
-            torch.from_numpy(plan.top_p).to(device),
+            tensor(plan.top_p, device),
             tensor(plan.seeds.view(np.int64), device),
             tensor(plan.sample_positions, device),
             self.model.vocabulary,

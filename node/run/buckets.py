@@ -1,0 +1,23 @@
+"""Which steps are captured, and at which sizes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from node.engine.plan import StepPlan
+
+# A step pays for the padding up to its bucket: at most a half of a small step, a seventh of a large one.
+BUCKETS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 224, 256)
+
+
+def bucket_of(rows: int, buckets: tuple[int, ...] = BUCKETS) -> int | None:
+    """The smallest bucket that holds so many rows, or None."""
+    return next((bucket for bucket in buckets if bucket >= rows), None)
+
+
+def only_decodes(plan: StepPlan) -> bool:
+    """Whether every row runs one token and samples the next, in order: what nearly all steps do.
+
+    A row that runs one token and samples none is the last of a state that is computed again: rare, and run eagerly.
+    """
+    return plan.rows == plan.tokens and np.array_equal(plan.sample_rows, np.arange(plan.rows))

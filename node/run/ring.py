@@ -1,0 +1,44 @@
+"""The host's side of captured steps: pinned memory that the device copies from and to while Python goes on."""
+
+from __future__ import annotations
+
+import torch
+
+SIZE = 3  # one step runs, one is launched after it, and one has been read but not yet been let go of
+
+
+class Berth:
+    """One step's place on the host: what it was told, and what it answered.
+
+    words  int64  the plan, as Inputs.load lays it out
+    ids    int64 [B]
+    """
+
+    def __init__(self, words: int, rows: int, device: torch.device) -> None:
+        pinned = device.type == "cuda"
+        self.words = torch.zeros(words, dtype=torch.int64, pin_memory=pinned)
+        self.ids = torch.zeros(rows, dtype=torch.int64, pin_memory=pinned)
+        self._done = torch.cuda.Event() if pinned else None
+
+    def mark(self) -> None:
+        """What was launched so far has to be done before `wait` returns."""
+        if self._done is not None:
+            self._done.record()
+
+    def wait(self) -> None:
+        if self._done is not None:
+            self._done.synchronize()
+
+
+class Ring:
+    """Berths in turn. A step's ids must be read before SIZE more steps have been launched."""
+
+    def __init__(self, words: int, rows: int, device: torch.device) -> None:
+        self._berths = [Berth(words, rows, device) for _ in range(SIZE)]
+        self._next = 0
+
+    def take(self) -> Berth:
+        berth = self._berths[self._next]
+        self._next = (self._next + 1) % SIZE
+        berth.wait()  # of a step that failed the copies may still run; of any other this returns at once
+        return berth

@@ -1,0 +1,101 @@
+"""Runs plans on a device, those that only decode over static tensors: the fast way beside runner.Runner's plain one."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from node.engine.plan import PAGE, GetGuidance, StepPlan, no_guidance
+from node.run.buckets import BUCKETS, bucket_of, only_decodes
+from node.run.decode import Decode, Player
+from node.run.graphs import Graphs
+from node.run.inputs import Inputs
+from node.run.ring import Berth, Ring
+from node.run.runner import Pass, Runner
+
+
+class StaticPass:
+    """A decode step on its way through the device, as runner.Pass."""
+
+    def __init__(self, runner: StaticRunner, plan: StepPlan, bucket: int, berth: Berth) -> None:
+        self._runner = runner
+        self._plan = plan
+        self._bucket = bucket
+        self._berth = berth
+
+    def sample(self, guidance: GetGuidance) -> None:
+        self._runner.sample(self._plan, self._bucket, self._berth, guidance)
+
+    def ids(self) -> NDArray[np.int64]:
+        """As Pass.ids; to be asked before the ring comes round."""
+        self._berth.wait()
+        return self._berth.ids[: self._plan.rows].numpy().copy()
+
+
+class StaticRunner:
+    """A Runner (of the same pools) whose decode steps run at fixed sizes; all other steps go to the Runner itself.
+
+    Until `capture`, and for ever on a CPU, the halves of a step are called; afterwards they are replayed.
+    """
+
+    def __init__(self, runner: Runner, context: int, buckets: tuple[int, ...] = BUCKETS) -> None:
+        self.runner = runner
+        self.buckets = buckets
+        self.inputs = Inputs(max(buckets), context, runner.device)
+        self.decode = Decode(runner.model, runner.cache, self.inputs)
+        self._player: Player = self.decode
+        self._ring = Ring(self.inputs.words, self.inputs.rows, runner.device)
+
+    def capture(self) -> None:
+        """Of every bucket; only where there is CUDA."""
+        self._player = Graphs(self.decode, self.buckets)
+
+    def run(self, plan: StepPlan, guidance: GetGuidance = no_guidance) -> NDArray[np.int64]:
+        launched = self.launch(plan)
+        launched.sample(guidance)
+        return launched.ids()
+
+    def launch(self, plan: StepPlan) -> Pass | StaticPass:
+        """Begin a step, after those before it; on CUDA this returns before it has run."""
+        bucket = self.bucket_of(plan)
+        return self.runner.launch(plan) if bucket is None else self._launch(plan, bucket)
+
+    def bucket_of(self, plan: StepPlan) -> int | None:
+        """None for a step that runs eagerly."""
+        fits = plan.context_lengths.max(initial=0) <= self.inputs.width * PAGE
+        fits = fits and len(self.runner.last_ids) <= self.inputs.rows
+        return bucket_of(plan.rows, self.buckets) if fits and only_decodes(plan) else None
+
+    @torch.inference_mode()
+    def _launch(self, plan: StepPlan, bucket: int) -> StaticPass:
+        runner, berth = self.runner, self._ring.take()
+        runner.before(plan)
+        if len(plan.relays):
+            self._receive()
+        self.inputs.load(plan, bucket, berth.words)
+        berth.mark()
+        self._player.forward(bucket)
+        runner.after(plan)
+        return StaticPass(self, plan, bucket, berth)
+
+    def _receive(self) -> None:
+        """Ids that an eager step sampled come to where the static ones read them."""
+        last = self.runner.last_ids
+        if not len(last):
+            raise ValueError("relays: no step before has sampled")
+        if last.data_ptr() != self.decode.ids.data_ptr():
+            self.decode.ids[: len(last)].copy_(last)
+
+    @torch.inference_mode()
+    def sample(self, plan: StepPlan, bucket: int, berth: Berth, guidance: GetGuidance) -> None:
+        """Launch the second half. What `guidance` and min_p ask of some rows is done eagerly, before it."""
+        rows, runner = plan.rows, self.runner
+        logits = self.decode.logits[:rows]
+        if (guided := guidance()) is not None:
+            runner.guide(logits, guided)
+        runner.restrict(plan, logits)
+        self._player.sample(bucket)
+        runner.last_ids = self.decode.ids[:rows]
+        berth.ids[:rows].copy_(runner.last_ids, non_blocking=True)
+        berth.mark()

@@ -1,0 +1,87 @@
+"""Runs all that serving will run, once, in the scratch page and slot, so that no request waits for a first time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from node.engine.plan import PAGE, SCRATCH, Guidance, StepPlan
+from node.run.runner import Runner
+from node.run.static import StaticRunner
+
+# (rows that decode, tokens of each other row). Counts and strides do not specialise the kernels, but the split of
+# decode attention follows the number of rows, and cuBLAS picks its code by the number of tokens.
+MIXED = (
+    (0, (2,)),
+    (0, (PAGE,)),
+    (0, (17, 65)),
+    (1, (PAGE + 1,)),
+    (2, (33, 2)),
+    (4, (128,)),
+    (8, (100, 100, 56)),
+    (16, (256,)),
+    (32, (512,)),
+    (64, (512,)),
+    (128, (512,)),
+    (255, (512,)),
+)
+WHOLE = (1024, 2048, 4096, 8192)  # prompts that have a step for themselves
+
+
+def warm_all(runner: StaticRunner, step_tokens: int, sequences: int) -> None:
+    """Decode of every bucket, then mixed steps of up to this size, greedy and sampled, free and guided; then, on CUDA,
+    capture, which may neither compile nor load a kernel, and so comes last."""
+    runs: Runner = runner.runner
+    for rows, lengths in _steps(step_tokens, sequences):
+        runs.run(scratch_plan(rows, lengths))
+    vocabulary = runs.model.config.vocab_size
+    for bucket in reversed(runner.buckets):
+        for min_p in (0.0, 0.1):
+            plan = scratch_plan(bucket, (), min_p)
+            runner.run(plan)
+            runner.run(plan, lambda rows=bucket: _guidance(rows, vocabulary))  # type: ignore[misc]
+    if runs.device.type == "cuda":
+        runner.capture()
+        for bucket in runner.buckets:
+            runner.run(scratch_plan(bucket, ()))
+
+
+def _steps(step_tokens: int, sequences: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+    for rows, lengths in MIXED:
+        if rows + len(lengths) <= sequences and rows + sum(lengths) <= step_tokens:
+            yield rows, lengths
+    yield from ((0, (tokens,)) for tokens in sorted({*WHOLE, step_tokens}) if 2 <= tokens <= step_tokens)
+    rows = 1
+    while rows <= sequences:  # decode rows beside a chunk, in every split of their attention
+        yield rows, ()
+        rows *= 2
+
+
+def scratch_plan(rows: int, lengths: tuple[int, ...], min_p: float = 0.0) -> StepPlan:
+    """`rows` decode rows and a chunk of each of these lengths, all of whose pages and slots are the scratch ones."""
+    counts = np.array([*[1] * rows, *lengths])
+    total = len(counts)
+    return StepPlan(
+        token_ids=np.zeros(counts.sum(), np.int64),
+        positions=np.concatenate([np.arange(count) for count in counts]),
+        row_starts=np.concatenate([[0], np.cumsum(counts)]),
+        page_table=np.full((total, -(-int(counts.max()) // PAGE)), SCRATCH),
+        slots=np.full(total, SCRATCH),
+        sample_rows=np.arange(total),
+        temperature=np.resize(np.array([0.0, 1.0, 0.7, 0.8], np.float32), total),
+        top_p=np.resize(np.array([1.0, 1.0, 0.95, 0.8], np.float32), total),
+        top_k=np.resize(np.array([0, 0, 0, 20]), total),
+        seeds=np.zeros(total, np.uint64),
+        min_p=np.full(total, min_p, np.float32),
+    )
+
+
+def _guidance(rows: int, vocabulary: int) -> Guidance:
+    """Masks that allow everything, and penalties that change nothing."""
+    return Guidance(
+        masked=np.arange(rows),
+        bits=np.full((rows, -(-vocabulary // 32)), 2**32 - 1, np.uint32),
+        seen=np.stack([np.arange(rows), np.zeros(rows, np.int64), np.ones(rows, np.int64)]),
+        penalties=np.stack([np.ones(rows), np.zeros(rows), np.zeros(rows)]).astype(np.float32),
+    )
