@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -93,18 +94,11 @@ def _pull(flags: argparse.Namespace) -> None:
 
 
 def _render(flags: argparse.Namespace) -> None:
-    from node.api.errors import ApiError
     from node.chat.chat import Chat
-    from node.chat.checkpoint import CheckpointError
-    from node.chat.template import TemplateError
 
-    try:
+    with _refusing(flags.request):
         conversation = _conversation(_read_json(flags.request), flags.dialect)
         prompt = Chat.read(read_settings(flags).model).prompt(conversation)
-    except ApiError as error:
-        raise Refusal(f"{flags.request}: {error.param or error.code}: {error.message}") from None
-    except (CheckpointError, TemplateError) as error:
-        raise Refusal(str(error)) from None
     if flags.ids:
         print(" ".join(map(str, prompt.ids)))
     else:
@@ -114,29 +108,42 @@ def _render(flags: argparse.Namespace) -> None:
 def _replay(flags: argparse.Namespace) -> None:
     import asyncio
 
-    from node.api.errors import ApiError
     from node.api.replay import replay
     from node.chat.chat import Chat
-    from node.chat.checkpoint import CheckpointError
-    from node.chat.template import TemplateError
     from node.model.stops import stop_ids
 
-    try:
-        chat = Chat.read(read_settings(flags).model)
-        stops = stop_ids(read_settings(flags).model)
-        output = flags.output.read_bytes().decode()
+    folder = read_settings(flags).model
+    with _refusing(flags.request):
+        chat, stops = Chat.read(folder), stop_ids(folder)
+        output = _read_output(flags.output)
         body = _read_json(flags.request)
         pace = _steps(flags.step)
         sent = asyncio.run(replay(chat, stops, body, output, pace, flags.stream, flags.cut))
+    sys.stdout.buffer.write(sent)
+
+
+@contextmanager
+def _refusing(request: Path) -> Iterator[None]:
+    """What is wrong with the request, or with the checkpoint, in one line."""
+    from node.api.errors import ApiError
+    from node.chat.checkpoint import CheckpointError
+    from node.chat.template import TemplateError
+
+    try:
+        yield
     except ApiError as error:
-        raise Refusal(f"{flags.request}: {error.param or error.code}: {error.message}") from None
-    except OSError as error:
-        raise Refusal(f"{flags.output}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise Refusal(f"{flags.output}: {error}") from None
+        raise Refusal(f"{request}: {error.param or error.code}: {error.message}") from None
     except (CheckpointError, TemplateError) as error:
         raise Refusal(str(error)) from None
-    sys.stdout.buffer.write(sent)
+
+
+def _read_output(path: Path) -> str:
+    try:
+        return path.read_bytes().decode()  # every byte: universal newlines would change what the model wrote
+    except OSError as error:
+        raise Refusal(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise Refusal(f"{path}: {error}") from None
 
 
 def _simulate(flags: argparse.Namespace) -> None:

@@ -20,8 +20,6 @@ KINDS = {
     "document": ("text",),
 }
 KNOWN = {kind for kinds in KINDS.values() for kind in kinds}
-# Clients take an image or a document out of their history and go on if this tagged path names it.
-TAGGED = ("image", "document")
 
 
 class Text(msgspec.Struct):
@@ -97,6 +95,7 @@ def _kind(part: dict[str, Any], path: str, owner: str, tag: str) -> str:
     if not isinstance(kind, str) or not kind:
         raise invalid(where, f"{where}: must name a kind of part")
     if kind == "image" or (kind == "document" and not _is_text_document(part)):
+        # Clients take it out of their history and go on if the path that they are told is tagged so.
         tagged = f"{_tagged(path, tag)}.{kind}"
         raise unsupported(tagged, f"{tagged}: {TEXT_ONLY}")
     if kind in KINDS[owner]:

@@ -5,24 +5,14 @@ In a process of its own: the driver that stands in for a device can not launch.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from kernels.aot_cases import MODELS
-
-ROOT = Path(__file__).parents[3]
+from tests.kernels.processes import run
 
 
 def table(model: str, *archs: int) -> str:
-    command = [sys.executable, "-m", "kernels.aot", model, "--arch", *map(str, archs)]
-    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    run = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=900)
-    assert run.returncode == 0, run.stdout[-8000:] + run.stderr[-4000:]
-    return run.stdout
+    return run("-m", "kernels.aot", model, "--arch", *map(str, archs))
 
 
 def test_kernels_of_the_9b_compile_for_sm_89_and_sm_90() -> None:
@@ -55,11 +45,7 @@ print(len(digests))
 
 
 def test_odd_counts_of_rows_and_pages_compile_nothing_anew() -> None:
-    run = subprocess.run(
-        [sys.executable, "-c", ODD_STEPS], cwd=ROOT, capture_output=True, text=True, timeout=300
-    )
-    assert run.returncode == 0, run.stderr[-4000:]
-    assert int(run.stdout) == 3, "decode, merge and prompt are one compilation each"
+    assert int(run("-c", ODD_STEPS)) == 3, "decode, merge and prompt are one compilation each"
 
 
 @pytest.mark.real

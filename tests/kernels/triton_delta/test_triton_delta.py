@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests.kernels.processes import SHARED, interpret, run
+
 PRODUCTS = {"delta_solve_kernel", "delta_scan_kernel", "delta_output_kernel"}
 MATRIX = {80: "mma.sync", 89: "mma.sync", 90: "wgmma.mma_async", 100: "tcgen05.mma"}
 COMPILE = """
@@ -21,23 +19,10 @@ arch, *heads = map(int, sys.argv[1:])
 compiled = [c for op, call in delta_cases(*heads) for c in compile_launches(op, call, arch)]
 print(json.dumps([(c.kernel, c.spills, c.shared, c.matrix, c.registers * c.warps * 32) for c in compiled]))
 """
-SHARED = {80: 163, 89: 99, 90: 227, 100: 227}  # KB a program
-
-
-def run(*command: str, **environment: str) -> str:
-    clean = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    # One thread: the programs of a launch run one after the other, on arrays too small to share.
-    settings = {**clean, "OMP_NUM_THREADS": "1", **environment}
-    done = subprocess.run(
-        [sys.executable, *command], env=settings, cwd=ROOT, capture_output=True, text=True, timeout=600
-    )
-    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-4000:]
-    return done.stdout
 
 
 def test_kernels_equal_the_recurrence_in_the_interpreter() -> None:
-    folder = str(Path(__file__).parent / "interpreter")
-    run("-m", "pytest", "-x", "-p", "no:cacheprovider", "--durations=5", folder, TRITON_INTERPRET="1")
+    interpret(Path(__file__).parent / "interpreter")
 
 
 def compiles(arch: int, *heads: int) -> None:
