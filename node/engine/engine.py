@@ -19,7 +19,7 @@ from node.engine.guide import Guide
 from node.engine.plan import GetGuidance, StepPlan
 from node.engine.recording import Recorder
 from node.engine.scheduler import Scheduler
-from node.engine.sequence import Sequence
+from node.engine.sequence import Finish, Sequence
 from node.engine.step import Progress, Step
 from node.telemetry.health import FATAL_FAILURES, Health
 from node.telemetry.snapshot import EngineSnapshot
@@ -101,6 +101,7 @@ class Engine:
         self._live: dict[Sequence, Generation] = {}
         self._queued_tokens = 0
         self._drain = DrainRate()
+        self._dead = False
         self.accepting = True  # false while the node drains
         self.health = Health(progress_at=time.monotonic())
         # written by the engine thread, whole, once a step
@@ -134,6 +135,9 @@ class Engine:
             raise Overloaded(self._drain.retry_after(waiting, time.monotonic()))
         self._scheduler.check(sequence)
         generation = Generation(lambda: self._withdraw(sequence), sequence)
+        if self._dead:
+            generation.deliver((), Finish.ERROR)
+            return generation
         if not self._live:
             self.health.progress_at = time.monotonic()
         self._live[sequence] = generation
@@ -170,10 +174,16 @@ class Engine:
                 continue  # withdrawn while the step ran
             self._begin(generation)
             if finish is not None:
-                del self._live[sequence]
+                self._live.pop(sequence, None)  # `stop` withdraws from a thread of its own
                 self._drain.ended(now)
             generation.deliver(ids, finish)
         self.health.busy = bool(self._live)
+
+    def _die(self) -> None:
+        """On the loop thread, after all that was handed back: nothing runs any more, so nobody may wait for it."""
+        self._dead = True
+        self.accepting = False
+        self._deliver([Progress(sequence, (), Finish.ERROR) for sequence in self._live], FATAL_FAILURES)
 
     # the engine thread
 
@@ -189,9 +199,9 @@ class Engine:
             self._read_inbox()
             if self._flight is not None:
                 self._finish(*self._flight)
-        except Exception:
+        except BaseException:  # a panic of a library in Rust is no Exception
             log.critical("the engine thread has died", exc_info=True)
-            self.health.failures = FATAL_FAILURES
+            self._tell(self._die)
 
     def _read_inbox(self) -> None:
         while self._inbox:
@@ -259,9 +269,13 @@ class Engine:
     def _hand_back(self, progress: list[Progress], failures: int) -> None:
         if self._recorder is not None:
             self._recorder.progress(progress)
+        self._tell(self._deliver, progress, failures)
+
+    def _tell(self, call: Callable[..., None], *given: object) -> None:
+        """Have the loop thread make a call, after those it was told before."""
         assert self._loop is not None
         try:
-            self._loop.call_soon_threadsafe(self._deliver, progress, failures)
+            self._loop.call_soon_threadsafe(call, *given)
         except RuntimeError:  # the loop has closed: nobody is left to tell
             self._stopping = True
 

@@ -49,7 +49,8 @@ def _mask(sequence: Sequence) -> Bits | None:
     sequence.constrained = len(sequence.output)
     try:
         return constraint.mask(ids)
-    except Exception:  # ours; the answer goes on without the guarantee rather than not at all
+    except BaseException:  # ours, or a panic of llguidance, which is no Exception
+        # The answer goes on without the guarantee rather than not at all.
         log.exception("%s: its constraint failed and is dropped", sequence.id)
         sequence.constraint = None
         return None

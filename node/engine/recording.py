@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
+import logging
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +18,7 @@ from node.engine.plan import PAGE, StepPlan
 from node.engine.sequence import Sequence
 from node.engine.step import Progress, Step
 
+log = logging.getLogger("node.recording")
 FIELDS = tuple(field.name for field in dataclasses.fields(StepPlan))
 
 
@@ -22,6 +26,7 @@ class Recorder:
     """Writes one JSON line an event; a plan's line is followed by its arrays, as numpy saves them.
 
     Prompts are told by the keys of their pages: enough to see what they share, too little to read them.
+    A disk that fills up ends the recording and not the engine.
     """
 
     def __init__(self, path: Path) -> None:
@@ -42,8 +47,9 @@ class Recorder:
 
     def plan(self, step: Step) -> None:
         self._event("plan", rows=[sequence.id for sequence in step.rows], decoding=step.decoding)
-        for name in FIELDS:
-            np.save(self._file, getattr(step.plan, name))
+        with self._writing():
+            for name in FIELDS:
+                np.save(self._file, getattr(step.plan, name))
 
     def progress(self, progress: list[Progress]) -> None:
         ids = {sequence.id: ids for sequence, ids, _ in progress if ids}
@@ -55,11 +61,23 @@ class Recorder:
         self._event("progress", ids=ids, ends=ends)
 
     def close(self) -> None:
-        self._file.close()
+        with self._writing():
+            self._file.close()
 
     def _event(self, kind: str, **facts: Any) -> None:
         line = {"event": kind, "at": round(time.monotonic() - self._began, 6), **facts}
-        self._file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+        with self._writing():
+            self._file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            log.error("the recording ends here: %s", error)
+            with contextlib.suppress(OSError):  # closing writes what is left
+                self._file.close()
+            self._file = Path(os.devnull).open("wb")  # noqa: SIM115 - stays open, as the one before
 
 
 def read_recording(path: Path) -> Iterator[dict[str, Any]]:
