@@ -8,8 +8,8 @@ G_j = Σ_{i≤j} g_i. Before token t the slot's true state is exp(G_{n−1}) S +
     o = exp(G) Sᵀq_t + Σ_j f_j (k_j·q_t) e_j + (k_t·q_t) e
     n = 7:  S ← exp(G) S + Σ_j f_j k_j e_jᵀ + k_t eᵀ;     else append (k_t, e, G)
 
-Letters as in delta_decode. n is `pending` [slots], which all layers share: it does not change here, `advance` moves it
-on after the last layer, and whoever copies a slot, prompts it or reads its state calls `flush` first.
+Letters as in delta_decode. n is the ring's `pending`, which all layers share: `delta_ring` leaves it, `Ring.advance`
+moves it on after the last layer, and whoever copies a slot, prompts it or reads its state calls `flush` first.
 
 Bytes a token and layer of the 9B (state 2 MiB, one ring entry 24 KiB): plain 4096 KiB; here 2048 read, 2048 / 8
 written, 7/8 · 24 appended and 3.5 · 24 read of the ring, and at the write 1/8 · 7 · 24 again (from cache): 2430 KiB,
@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from kernels.contract import FLOAT32, INDEX, check
+from kernels.contract import FLOAT32, INDEX, check, check_rank
 from kernels.delta_decode import check_delta, key_heads_of, tile_of
 from kernels.delta_rule import NORM_EPS, check_widths, gate_of, gates, heads, next_columns, unit
 from kernels.device import jit, launch, tl, uses_triton
@@ -35,29 +35,41 @@ RING = 8  # a ninth entry would save 2048 / 72 KiB of writes a token and cost 12
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """What was not yet written to the states of one layer, float32. Entries from `pending` on mean nothing.
+    """What was not yet written to the states, float32. Entries from `pending` on mean nothing.
 
-    k [slots, 8, Hk, Dk]      e [slots, 8, Hv, Dv]      g [slots, 8, Hv], summed since the last write
+    k        [layers, slots, 8, Hk, Dk]
+    e        [layers, slots, 8, Hv, Dv]
+    g        [layers, slots, 8, Hv]      summed since the last write
+    pending  [slots]  int64, entries that count, 0 to 7, in every layer
     """
 
     k: Tensor
     e: Tensor
     g: Tensor
+    pending: Tensor
 
     @classmethod
-    def allocate(
-        cls, slots: int, key_heads: int, value_heads: int, key_dim: int, value_dim: int, device: torch.device
-    ) -> Ring:
+    def allocate(cls, states: Tensor, key_heads: int) -> Ring:
+        """Beside states [layers, slots, Hv, Dk, Dv]."""
+        layers, slots, value_heads, key_dim, value_dim = states.shape
         return cls(
-            k=torch.zeros(slots, RING, key_heads, key_dim, device=device),
-            e=torch.zeros(slots, RING, value_heads, value_dim, device=device),
-            g=torch.zeros(slots, RING, value_heads, device=device),
+            k=states.new_zeros(layers, slots, RING, key_heads, key_dim),
+            e=states.new_zeros(layers, slots, RING, value_heads, value_dim),
+            g=states.new_zeros(layers, slots, RING, value_heads),
+            pending=states.new_zeros(slots, dtype=torch.int64),
         )
 
+    def layer(self, n: int) -> Ring:
+        """The ring of one layer, without the first dimension."""
+        return Ring(self.k[n], self.e[n], self.g[n], self.pending)
 
-def advance(pending: Tensor, slots: Tensor) -> None:
-    """Count the token that every layer has seen. The scratch slot may stand in several rows."""
-    pending.index_copy_(0, slots, (pending.index_select(0, slots) + 1) % RING)
+    def advance(self, slots: Tensor) -> None:
+        """Count the token that every layer has seen. The scratch slot may stand in several rows."""
+        self.pending.index_copy_(0, slots, (self.pending.index_select(0, slots) + 1) % RING)
+
+    def forget(self, slots: Tensor) -> None:
+        """Drop what the slots' entries hold."""
+        self.pending.index_fill_(0, slots, 0)
 
 
 def reference(
@@ -71,7 +83,6 @@ def reference(
     conv_columns: Tensor,
     slots: Tensor,
     ring: Ring,
-    pending: Tensor,
 ) -> Tensor:
     value_heads, key_dim, value_dim = states.shape[1:]
     window = torch.cat([conv_columns[slots], qkv[:, None]], dim=1)
@@ -79,7 +90,7 @@ def reference(
     q, k, v = heads(F.silu((window * taps).sum(dim=1)), value_heads, key_dim, value_dim)
     g, beta = gates(a, b, a_log, dt_bias)
     repeat = value_heads // k.shape[1]
-    n = pending[slots]
+    n = ring.pending[slots]
     old_k, old_e, old_g, last, held = _held(ring, slots, n)
     g = g + last
     fade = (g[:, None] - old_g).masked_fill(~held, -torch.inf).exp()
@@ -92,12 +103,19 @@ def reference(
     e = beta[..., None] * (v - read)
     out = torch.einsum("rhkv,rhk->rhv", s, q) + torch.einsum("rjh,rjhv->rhv", kq, old_e) + qk * e
     ring.e[slots, n], ring.g[slots, n] = e, g
-    reference_flush(states, ring, slots[n == RING - 1], torch.full_like(pending, RING))
+    full = slots[n == RING - 1]
+    _write(states, ring, full, torch.full_like(full, RING))
     return out
 
 
-def reference_flush(states: Tensor, ring: Ring, slots: Tensor, pending: Tensor) -> None:
-    k, e, g, last, held = _held(ring, slots, pending[slots])
+def reference_flush(states: Tensor, ring: Ring, slots: Tensor) -> None:
+    for n in range(len(states)):
+        _write(states[n], ring.layer(n), slots, ring.pending[slots])
+
+
+def _write(states: Tensor, ring: Ring, slots: Tensor, count: Tensor) -> None:
+    """The first `count` [F] entries of a layer's ring into its states."""
+    k, e, g, last, held = _held(ring, slots, count)
     k = k.repeat_interleave(states.shape[1] // k.shape[2], 2)
     e = e * (last[:, None] - g).masked_fill(~held, -torch.inf).exp()[..., None]
     states[slots] = states[slots] * last.exp()[..., None, None] + torch.einsum("rjhk,rjhv->rhkv", k, e)
@@ -122,19 +140,16 @@ def delta_ring(
     conv_columns: Tensor,
     slots: Tensor,
     ring: Ring,
-    pending: Tensor,
 ) -> Tensor:
     """Return o [R, Hv, Dv] float32; change the rows' slots of states, conv_columns and ring, and no other slot.
 
-    The arguments are those of delta_decode, and
-    ring     the layer's, of as many slots as states
-    pending  [slots]  int64, tokens that the slot's ring holds, 0 to 7; the same for every layer of a step
+    The arguments are those of delta_decode, and the layer's ring, of as many slots as states.
     """
     check_delta(qkv, a, b, taps, a_log, dt_bias, states, conv_columns)
     check("slots", slots, (qkv.shape[0],), INDEX)
-    check_ring(states, ring, pending, key_heads_of(taps, states))
+    check_ring(states, ring, key_heads_of(taps, states))
     if not uses_triton(qkv):
-        return reference(qkv, a, b, taps, a_log, dt_bias, states, conv_columns, slots, ring, pending)
+        return reference(qkv, a, b, taps, a_log, dt_bias, states, conv_columns, slots, ring)
     value_heads, key_dim, value_dim = states.shape[1:]
     check_widths(key_dim, value_dim)
     key_heads = key_heads_of(taps, states)
@@ -143,7 +158,7 @@ def delta_ring(
         delta_ring_kernel,
         (key_heads, qkv.shape[0]),
         *(qkv, qkv.stride(0), a, a.stride(0), b, b.stride(0)),
-        *(taps, a_log, dt_bias, states, conv_columns, slots, ring.k, ring.e, ring.g, pending, out),
+        *(taps, a_log, dt_bias, states, conv_columns, slots, ring.k, ring.e, ring.g, ring.pending, out),
         HK=key_heads,
         RATIO=value_heads // key_heads,
         DK=key_dim,
@@ -156,39 +171,42 @@ def delta_ring(
     return out
 
 
-def flush(states: Tensor, ring: Ring, slots: Tensor, pending: Tensor) -> None:
-    """Write what the slots' rings hold into their states. The caller then sets pending of these slots to 0.
+def flush(states: Tensor, ring: Ring, slots: Tensor) -> None:
+    """Write what the slots' rings hold into their states, in every layer; after it they hold nothing.
 
-    states, ring, pending as for delta_ring; slots [F] int64, none twice but for the scratch slot.
+    states  [layers, slots, Hv, Dk, Dv] float32
+    slots   [F] int64, none twice but for the scratch slot
     """
     check("slots", slots, (slots.numel(),), INDEX)
+    check_rank("states", states, "LSHKV")
     check("states", states, states.shape, FLOAT32)
-    check_ring(states, ring, pending, ring.k.shape[2])
-    if not uses_triton(states):
-        return reference_flush(states, ring, slots, pending)
-    value_heads, key_dim, value_dim = states.shape[1:]
-    check_widths(key_dim, value_dim)
-    tile = tile_of(key_dim, value_dim, TILE)
-    launch(
-        delta_flush_kernel,
-        (value_heads, value_dim // tile["TILE"], slots.numel()),
-        *(states, ring.k, ring.e, ring.g, slots, pending),
-        HV=value_heads,
-        RATIO=value_heads // ring.k.shape[2],
-        DK=key_dim,
-        DV=value_dim,
-        RING=RING,
-        **tile,
-    )
-    return None
+    check_ring(states, ring, ring.k.shape[-2])
+    if uses_triton(states):
+        layers, _, value_heads, key_dim, value_dim = states.shape
+        check_widths(key_dim, value_dim)
+        tile = tile_of(key_dim, value_dim, TILE)
+        launch(
+            delta_flush_kernel,
+            (value_heads * (value_dim // tile["TILE"]), slots.numel(), layers),
+            *(states, ring.k, ring.e, ring.g, slots, ring.pending, states.shape[1]),
+            HV=value_heads,
+            RATIO=value_heads // ring.k.shape[-2],
+            DK=key_dim,
+            DV=value_dim,
+            RING=RING,
+            **tile,
+        )
+    else:
+        reference_flush(states, ring, slots)
+    ring.forget(slots)
 
 
-def check_ring(states: Tensor, ring: Ring, pending: Tensor, key_heads: int) -> None:
-    slots, value_heads, key_dim, value_dim = states.shape
-    check("ring.k", ring.k, (slots, RING, key_heads, key_dim), FLOAT32)
-    check("ring.e", ring.e, (slots, RING, value_heads, value_dim), FLOAT32)
-    check("ring.g", ring.g, (slots, RING, value_heads), FLOAT32)
-    check("pending", pending, (slots,), INDEX)
+def check_ring(states: Tensor, ring: Ring, key_heads: int) -> None:
+    *pool, value_heads, key_dim, value_dim = states.shape
+    check("ring.k", ring.k, (*pool, RING, key_heads, key_dim), FLOAT32)
+    check("ring.e", ring.e, (*pool, RING, value_heads, value_dim), FLOAT32)
+    check("ring.g", ring.g, (*pool, RING, value_heads), FLOAT32)
+    check("ring.pending", ring.pending, (pool[-1],), INDEX)
 
 
 @jit()
@@ -285,7 +303,7 @@ def delta_ring_kernel(
             tl.store(at, S + k[:, None] * e[None, :])
 
 
-@jit(do_not_specialize_on_alignment=["slots", "pending"])
+@jit(do_not_specialize=["pool"], do_not_specialize_on_alignment=["slots", "pending"])
 def delta_flush_kernel(
     states,
     ring_k,
@@ -293,6 +311,7 @@ def delta_flush_kernel(
     ring_g,
     slots,
     pending,
+    pool,
     HV: tl.constexpr,
     RATIO: tl.constexpr,
     DK: tl.constexpr,
@@ -300,11 +319,12 @@ def delta_flush_kernel(
     TILE: tl.constexpr,
     RING: tl.constexpr,
 ):
-    h = tl.program_id(0)
-    slot = tl.load(slots + tl.program_id(2))
+    h = tl.program_id(0) // (DV // TILE)
+    slot = tl.load(slots + tl.program_id(1))
     n = tl.load(pending + slot)
     if n > 0:
-        keys, values = tl.arange(0, DK), tl.program_id(1) * TILE + tl.arange(0, TILE)
+        slot += tl.program_id(2).to(tl.int64) * pool
+        keys, values = tl.arange(0, DK), tl.program_id(0) % (DV // TILE) * TILE + tl.arange(0, TILE)
         at = states + ((slot * HV + h) * DK + keys[:, None]) * DV + values[None, :]
         S = tl.load(at)
         G = tl.load(ring_g + (slot * RING + n - 1) * HV + h)

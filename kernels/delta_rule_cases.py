@@ -12,7 +12,7 @@ from kernels.delta_decode import delta_decode
 from kernels.delta_prompt import delta_prompt
 from kernels.delta_ring import Ring, delta_ring, flush
 
-TAPS, SLOTS = 4, 5
+TAPS, SLOTS, LAYERS = 4, 5, 2
 
 Case = tuple[str, Callable[[], Any]]
 
@@ -35,9 +35,10 @@ def delta_cases(
         pools = single(SLOTS, value_heads, width, width), empty(SLOTS, TAPS - 1, columns)
         return merged[:, :columns], a, b, single(TAPS, columns), *gates, *pools
 
-    slots, starts, pending = whole(rows), whole(rows + 1), whole(SLOTS)
+    slots, starts = whole(rows), whole(rows + 1)
     yield "delta_decode", partial(delta_decode, *given(rows), slots)
     yield "delta_prompt", partial(delta_prompt, *given(tokens), slots, starts)
-    ring = Ring.allocate(SLOTS, key_heads, value_heads, width, width, torch.device("meta"))
-    yield "delta_ring", partial(delta_ring, *given(rows), slots, ring, pending)
-    yield "delta_ring.flush", partial(flush, given(rows)[6], ring, slots, pending)
+    states = single(LAYERS, SLOTS, value_heads, width, width)
+    ring = Ring.allocate(states, key_heads)
+    yield "delta_ring", partial(delta_ring, *given(rows), slots, ring.layer(0))
+    yield "delta_ring.flush", partial(flush, states, ring, slots)

@@ -26,6 +26,7 @@ from node.chat.checkpoint import CheckpointError
 from node.config import Settings, SettingsError
 from node.device import BUDGETS, choose_context, choose_device, memory_plan, read_config
 from node.engine.engine import Engine
+from node.engine.plan import PAGE
 from node.engine.recording import Recorder
 from node.engine.scheduler import Scheduler
 from node.http.limits import HttpLimits
@@ -40,6 +41,7 @@ from node.run.memory import MemoryPlan
 from node.run.runner import Runner
 from node.run.static import StaticRunner
 from node.run.warm import warm_all
+from node.telemetry.metrics import Metrics
 
 DRAIN_SECONDS = 45.0  # for running requests after SIGTERM; orchestrators allow 60 at best
 WATCH_SECONDS = 5.0
@@ -125,7 +127,8 @@ class Node:
             raise SettingsError(f"{settings.model}: {error}") from None
         engine.start(loop)
         with ThreadPoolExecutor(WORKERS, thread_name_prefix="tokenize") as workers, Compiler() as compiler:
-            server.route(build_routes(self._served(engine, workers, compiler)))
+            served = self._served(engine, workers, compiler)
+            server.route(build_routes(served, self._metrics(engine)))
             watch = asyncio.create_task(_watch(engine))
             gc.freeze()  # what lives now lives to the end: the collector need not look at it again
             self._greet(server.port, shown_key)
@@ -144,14 +147,15 @@ class Node:
     def _load(self) -> Engine:
         device, started = choose_device(self._settings), time.monotonic()
         model = load_model(self._settings.model, getattr(torch, self._settings.dtype), device)
-        budget = BUDGETS[device]
+        budget, deferred = BUDGETS[device], self._settings.deferred
         captured = device == "cuda"
         if captured:  # what steps and graphs really take is known only now, and pages get the rest
-            taken = measured_workspace(model, self._context, budget.tokens, self._plan.sequences)
+            largest = budget.tokens, self._plan.sequences
+            taken = measured_workspace(model, self._context, *largest, deferred)
             self._plan = memory_plan(self._settings, self._config, taken)
             log.info("memory as measured:\n%s", self._plan.table())
         plan = self._plan
-        runner = Runner(model, plan.pages + 1, plan.slots + 1, device)
+        runner = Runner(model, plan.pages + 1, plan.slots + 1, device, deferred)
         # On a CPU launching a step is running it: planning ahead would only cost a token of every answer.
         static = StaticRunner(runner, self._context) if captured else None
         if static is None:
@@ -187,6 +191,12 @@ class Node:
             workers=workers,
             compiler=compiler,
         )
+
+    def _metrics(self, engine: Engine) -> Metrics:
+        plan = self._plan
+        memory = {"weights": plan.weights, "workspace": plan.workspace, "state": plan.state, "kv": plan.kv}
+        name, compiles = self._settings.name, self.compiles
+        return Metrics(name, PAGE, memory, lambda: engine.snapshot, lambda: compiles.after_ready)
 
     def _greet(self, port: int, shown_key: str) -> None:
         settings = self._settings

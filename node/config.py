@@ -80,6 +80,11 @@ class Settings:
         0, positive, f"tokens of prompt and output [{DEFAULT_CONTEXT} or the model's maximum]"
     )
     device_memory: int = setting(0, size, "memory that the node may use, such as 24GiB [what is free]")
+    state_writes: str = setting(
+        "each",
+        choice("each", "eighth"),
+        "each, or eighth: how often a sequence's delta state is written; eighth moves less and holds a tenth more",
+    )
     max_body: int = setting(4 * 2**20, size, "largest request body")
     patience: float = setting(10.0, seconds, "seconds that a stream's head waits for the first token")
     max_wait: float = setting(120.0, seconds, "seconds that a request may wait for its first step")
@@ -89,6 +94,10 @@ class Settings:
     @property
     def name(self) -> str:
         return self.served_name or f"b3os/{self.model.resolve().name.lower()}"
+
+    @property
+    def deferred(self) -> bool:
+        return self.state_writes == "eighth"
 
     @property
     def loopback(self) -> bool:

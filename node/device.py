@@ -54,6 +54,7 @@ def memory_plan(settings: Settings, config: ModelConfig, workspace: int | None =
             context=choose_context(settings, config),
             sequences=budget.sequences,
             step_tokens=budget.tokens,
+            deferred=settings.deferred,
             workspace=workspace,
             packed_head=device == "cpu" and settings.dtype == "bfloat16" and config.tied is not False,
         )

@@ -26,6 +26,7 @@ from node.engine.plan import PAGE, GetGuidance, Guidance, StepPlan
 from node.engine.scheduler import Budget, Scheduler
 from node.http.limits import HttpLimits
 from node.http.server import Server
+from node.telemetry.metrics import Metrics
 
 DEMO = Path(__file__).parent.parent / "weights" / "demo"
 KEY = "b3os_test_key"
@@ -162,7 +163,8 @@ def running_node(
             )
             loops.append(asyncio.get_running_loop())
             engine.start(loops[0])
-            server = Server(build_routes(served), render_error, limits)
+            metrics = Metrics(MODEL, PAGE, {}, lambda: engine.snapshot, lambda: 0)
+            server = Server(build_routes(served, metrics), render_error, limits)
             await server.start("127.0.0.1", 0)
             started.append(server)
             ready.set()

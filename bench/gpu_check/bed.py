@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from node.engine.plan import PAGE
 from node.model.config import ModelConfig
 from node.model.qwen import Qwen
 from node.model.weights import assemble, published_shapes
@@ -123,7 +124,8 @@ class Bed:
 
     def _workspace(self) -> int:
         size = self.size
-        return measured_workspace(self.model, size.context, size.step_tokens, size.sequences, size.buckets)
+        largest = size.step_tokens, size.sequences
+        return measured_workspace(self.model, size.context, *largest, buckets=size.buckets)
 
     def _plan(self, workspace: int | None) -> MemoryPlan:
         size = self.size
@@ -144,6 +146,10 @@ class Bed:
     def promised(self) -> bool:
         """Whether the targets are meant for what is measured here."""
         return self.device.type == "cuda" and self.size is WHOLE
+
+    def decode_context(self, rows: int) -> int:
+        """Tokens of each of so many sequences, as far as there are pages."""
+        return min(self.size.decode_context, self.plan.tokens // rows // PAGE * PAGE)
 
     def wait(self) -> None:
         if self.device.type == "cuda":

@@ -164,22 +164,27 @@ def delta(make: Make) -> Iterator[Case]:
     yield Case(
         "delta_prompt", delta_prompt.delta_prompt, delta_prompt.reference, (*given(333), slots, starts)
     )
-    sizes = (d.key_heads, d.value_heads, d.key_dim, d.value_dim)
-    ring = delta_ring.Ring.allocate(6, *sizes, make.device)
+    shape = (2, 6, d.value_heads, d.key_dim, d.value_dim)
+    ring = delta_ring.Ring.allocate(make.wide(*shape), d.key_heads)
     parts = (make.normal(*ring.k.shape, dtype=torch.float32, scale=0.1), make.wide(*ring.e.shape, scale=0.1))
-    fades = -make.wide(*ring.g.shape).abs().cumsum(1)
-    pending = make.whole(0, 0, 0, 0, 3, 7)
+    fades = -make.wide(*ring.g.shape).abs().cumsum(2)
+    held = (*parts, fades, make.whole(0, 2, 0, 0, 3, 7))
 
     # A copy of the ring: entries that mean nothing may differ, and states and outputs tell of the others.
-    def with_ring(run: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        return lambda *rest: run(*rest[:-4], delta_ring.Ring(*(x.clone() for x in rest[-4:-1])), rest[-1])
+    def copied(parts: tuple[Tensor, ...]) -> delta_ring.Ring:
+        return delta_ring.Ring(*(x.clone() for x in parts))
 
-    yield Case(
-        "delta_ring",
-        with_ring(delta_ring.delta_ring),
-        with_ring(delta_ring.reference),
-        (*given(3), slots, *parts, fades, pending),
-    )
+    def token(run: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        return lambda *rest: run(*rest[:-4], copied(rest[-4:]).layer(1))
+
+    def flushed(run: Callable[..., None]) -> Callable[..., None]:
+        return lambda states, slots, *rest: run(states, copied(rest), slots)
+
+    given_token = (*given(3), slots, *held)
+    yield Case("delta_ring", token(delta_ring.delta_ring), token(delta_ring.reference), given_token)
+    given_states = (make.wide(*shape, scale=0.1), make.whole(5, 1, 4, 2), *held)
+    ours, theirs = flushed(delta_ring.flush), flushed(delta_ring.reference_flush)
+    yield Case("delta_ring.flush", ours, theirs, given_states)
     o, z = make.wide(37, d.value_heads, d.value_dim), make.normal(37, d.value_width)
     norm = (make.wide(d.value_dim), make.config.norm_eps)
     yield Case("gated_rms_norm", gated_rms_norm.gated_rms_norm, gated_rms_norm.reference, (o, z, *norm))

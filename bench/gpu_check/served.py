@@ -20,9 +20,11 @@ from node.api.routes import build_routes
 from node.api.served import Served
 from node.chat.chat import Chat
 from node.engine.engine import Engine
+from node.engine.plan import PAGE
 from node.engine.scheduler import Budget, Scheduler
 from node.http.limits import HttpLimits
 from node.http.server import Server
+from node.telemetry.metrics import Metrics
 
 KEY = "b3os_gpu_check"
 SECONDS = 60.0
@@ -73,7 +75,8 @@ async def _serve(bed: Bed) -> list[tuple[int, dict, float]]:
             workers=workers,
             compiler=compiler,
         )
-        server = Server(build_routes(parts), render_error, HttpLimits())
+        metrics = Metrics(parts.name, PAGE, {}, lambda: engine.snapshot, lambda: bed.compiles.after_ready)
+        server = Server(build_routes(parts, metrics), render_error, HttpLimits())
         await server.start("127.0.0.1", 0)
         loop = asyncio.get_running_loop()
         asked = [

@@ -43,7 +43,7 @@ def same_tokens(bed: Bed) -> Iterator[Finding]:
     """Graphs, the same halves called, and the plain runner, plain and planned ahead."""
     called = StaticRunner(bed.runner, bed.size.context, bed.size.buckets)
     for count in (max(bed.size.buckets[:4]), 5):  # one fills its bucket, one is padded
-        graph = _outputs(bed, bed.static, count, ahead=False)
+        graph = outputs(bed, bed.static, count, ahead=False)
         others: list[tuple[str, AheadRunner, bool]] = [
             ("the halves called", called, False),
             ("graphs planned ahead", bed.static, True),
@@ -51,23 +51,24 @@ def same_tokens(bed: Bed) -> Iterator[Finding]:
         if count in bed.size.buckets:  # elsewhere products have other shapes, and their last bits may differ
             others.append(("the plain runner", bed.runner, False))
         for name, runner, ahead in others:
-            yield _agreement(f"graph = {name}, {count} rows", graph, _outputs(bed, runner, count, ahead))
+            yield agreement(f"graph = {name}, {count} rows", graph, outputs(bed, runner, count, ahead))
 
 
 def alone_and_beside_others(bed: Bed) -> Iterator[Finding]:
     """A measurement: bfloat16 products of other shapes round otherwise, and random weights have near ties."""
-    beside = _outputs(bed, bed.static, min(64, bed.size.sequences), ahead=False)
-    alone = _outputs(bed, bed.static, 1, ahead=False)
-    yield dataclasses.replace(_agreement("alone = beside others", beside[:1], alone), ok=None)
+    beside = outputs(bed, bed.static, min(64, bed.size.sequences), ahead=False)
+    alone = outputs(bed, bed.static, 1, ahead=False)
+    yield agreement("alone = beside others", beside[:1], alone, exact=False)
 
 
-def _agreement(name: str, ours: list[list[int]], theirs: list[list[int]]) -> Finding:
+def agreement(name: str, ours: list[list[int]], theirs: list[list[int]], exact: bool = True) -> Finding:
+    """How many tokens differ; exact where none may."""
     pairs = [pair for one, other in zip(ours, theirs, strict=True) for pair in zip(one, other, strict=True)]
     differ = sum(one != other for one, other in pairs)
-    return Finding(name, differ, f"of {len(pairs)} tokens differ", 0, differ == 0)
+    return Finding(name, differ, f"of {len(pairs)} tokens differ", 0, differ == 0 if exact else None)
 
 
-def _outputs(bed: Bed, runner: AheadRunner, count: int, ahead: bool) -> list[list[int]]:
+def outputs(bed: Bed, runner: AheadRunner, count: int, ahead: bool) -> list[list[int]]:
     """Greedy and seeded sequences of one length, so that all decode together from the first step to the last."""
     size, plan = bed.size, bed.plan
     budget = Budget(tokens=size.step_tokens, mixed_tokens=size.step_tokens).with_sequences(size.sequences)
@@ -127,9 +128,9 @@ def decode_times(bed: Bed, device: Device) -> Iterator[Finding]:
     yield Finding("bandwidth of a copy", device.bandwidth / 1e12, "TB/s")
     yield Finding("rate of a large product", device.rate / 1e12, "TFLOP/s")
     for rows in size.decode_rows:
-        context = min(size.decode_context, bed.plan.tokens // rows // PAGE * PAGE)
-        plan = _placed(bed, decode_plan(rows, context), context)
-        ms = seconds(bed, lambda plan=plan: _launch(bed.static, plan), size.repeats) * 1e3  # type: ignore[misc]
+        context = bed.decode_context(rows)
+        plan = placed(bed, decode_plan(rows, context), context)
+        ms = seconds(bed, lambda plan=plan: launched(bed.static, plan), size.repeats) * 1e3  # type: ignore[misc]
         floor = work.step_seconds(plan, device) * 1e3
         target = TARGETS.get(rows) if bed.promised else None
         note = f"{floor / ms:.0%} of the floor's speed"
@@ -142,15 +143,15 @@ def decode_times(bed: Bed, device: Device) -> Iterator[Finding]:
             None if target is None else ms <= target,
             note,
         )
-        eager = seconds(bed, lambda plan=plan: _launch(bed.runner, plan), 3) * 1e3  # type: ignore[misc]
+        eager = seconds(bed, lambda plan=plan: launched(bed.runner, plan), 3) * 1e3  # type: ignore[misc]
         yield Finding(f"  the same, eagerly, {rows} rows", eager, "ms", floor)
 
 
-def _launch(runner: AheadRunner, plan: StepPlan) -> None:
+def launched(runner: AheadRunner, plan: StepPlan) -> None:
     runner.launch(plan).sample(lambda: None)
 
 
-def _placed(bed: Bed, plan: StepPlan, context: int) -> StepPlan:
+def placed(bed: Bed, plan: StepPlan, context: int) -> StepPlan:
     """Rows with pages and slots of their own."""
     width = -(-context // PAGE)
     pages = 1 + np.random.default_rng(0).permutation(bed.plan.pages)[: plan.rows * width]
@@ -169,7 +170,7 @@ def prompt_times(bed: Bed, device: Device) -> Iterator[Finding]:
 
         def run(chunks: list[StepPlan] = chunks) -> None:
             for chunk in chunks:
-                _launch(bed.runner, chunk)
+                launched(bed.runner, chunk)
 
         took = seconds(bed, run, 2)
         floor, rate = work.step_seconds(whole, device), tokens / took
@@ -182,7 +183,7 @@ def _chunk(bed: Bed, start: int, end: int) -> StepPlan:
     """Tokens `start` to `end` of a prompt."""
     plan = prompt_plan(end - start)
     plan = dataclasses.replace(plan, positions=np.arange(start, end))
-    return _placed(bed, plan, end)
+    return placed(bed, plan, end)
 
 
 def _held(bed: Bed) -> int:

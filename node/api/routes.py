@@ -12,13 +12,14 @@ from node.api.models import Models
 from node.api.served import Served
 from node.http.message import Request, Response
 from node.http.router import Router
+from node.telemetry.metrics import CONTENT_TYPE, Metrics
 
 MOUNTS = ("/v1/infer", "/v1/infer/v1", "/v1")  # every client's idea of a base URL
 
 
-def build_routes(served: Served) -> Router:
+def build_routes(served: Served, metrics: Metrics) -> Router:
     router = Router()
-    messages, models, probes = Messages(served), Models(served), Probes(served)
+    messages, models, probes = Messages(served), Models(served), Probes(served, metrics)
     for mount in MOUNTS:
         router.add("POST", f"{mount}/messages", messages.create)
         router.add("POST", f"{mount}/messages/count_tokens", messages.count_tokens)
@@ -30,11 +31,15 @@ def build_routes(served: Served) -> Router:
     router.add("GET", "/v1/infer", probes.hello)
     router.add("GET", "/health", probes.health)
     router.add("GET", "/ready", probes.ready)
+    router.add("GET", "/metrics", probes.metrics)
     return router
 
 
 def loading_routes() -> Router:
-    """What answers while the weights load: health, and a refusal that clients retry."""
+    """What answers while the weights load: health, and a refusal that clients retry.
+
+    Metrics are refused too: a router would take the zeros of an engine that is not there for an idle node.
+    """
     router = Router()
     for mount in MOUNTS:
         for path in ("messages", "messages/count_tokens"):
@@ -44,6 +49,7 @@ def loading_routes() -> Router:
     router.add("GET", "/v1/infer", lambda request: Response(200, b"{}"))
     router.add("GET", "/health", lambda request: Response(200, b'{"healthy":true}'))
     router.add("GET", "/ready", lambda request: Response(503, b'{"ready":false}'))
+    router.add("GET", "/metrics", _loading)
     return router
 
 
@@ -52,10 +58,11 @@ def _loading(request: Request) -> Response:
 
 
 class Probes:
-    """Asked by routers and by start-up checks of clients, without a key."""
+    """Asked by routers, scrapers and start-up checks of clients, without a key."""
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: Served, metrics: Metrics) -> None:
         self._served = served
+        self._metrics = metrics
 
     def hello(self, request: Request) -> Response:
         return Response(200, msgspec.json.encode({"model": self._served.name}))
@@ -69,3 +76,11 @@ class Probes:
         """200 after warm-up, 503 while draining."""
         ready = self._served.engine.accepting
         return Response(200 if ready else 503, msgspec.json.encode({"ready": ready}))
+
+    def metrics(self, request: Request) -> Response:
+        """Totals over everyone, in one format whatever the Accept field says.
+
+        Without a key, for the routers that balance by these numbers send none: who reaches the port sees how
+        much is asked, and nothing of who asks or what.
+        """
+        return Response(200, self._metrics.text(), content_type=CONTENT_TYPE)

@@ -29,7 +29,8 @@ class Work:
 
     weight_bytes     read by every step
     kv_bytes         a token
-    state_bytes      a sequence; read and written by every step that holds it
+    state_bytes      a sequence
+    state_moves      how often a step moves the state bytes of each row: read once, written once
     token_flop       of all products with weights, the head's left out
     head_flop        a sampled token
     attention_flop   a pair of a new token and one that it sees
@@ -42,11 +43,12 @@ class Work:
     token_flop: float
     head_flop: float
     attention_flop: float
+    state_moves: float = 2.0
 
     def step_bytes(self, plan: StepPlan) -> float:
-        """Weights once; of each row the keys and values it sees, those it adds, its state twice; slots copied."""
+        """Weights once; of each row the keys and values it sees, those it adds, its state; slots copied."""
         seen = float(plan.context_lengths.sum())
-        states = 2 * (plan.rows + len(plan.restores) + len(plan.saves))
+        states = self.state_moves * plan.rows + 2 * (len(plan.restores) + len(plan.saves))
         return self.weight_bytes + (seen + plan.tokens) * self.kv_bytes + states * self.state_bytes
 
     def step_flop(self, plan: StepPlan) -> float:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from kernels.delta_ring import Ring, flush
 from node.model.config import ModelConfig
 
 PAGE = 64  # tokens of a page
@@ -19,12 +20,14 @@ class Cache:
     k_pages, v_pages  [full layers, pages, 64, Nk, D]       the model's type
     states            [delta layers, slots, Hv, Dk, Dv]     float32
     conv_columns      [delta layers, slots, K − 1, C]       the model's type, oldest first
+    ring              what decoding has not yet written to states, where it defers that
     """
 
     k_pages: Tensor
     v_pages: Tensor
     states: Tensor
     conv_columns: Tensor
+    ring: Ring | None = None
 
     @classmethod
     def allocate(
@@ -44,17 +47,37 @@ class Cache:
             conv_columns=torch.zeros(columns, dtype=dtype, device=device),
         )
 
+    def deferring(self) -> Cache:
+        """The same pools, with a ring beside the states."""
+        *_, value_heads, key_dim, value_dim = self.states.shape
+        keys = self.conv_columns.shape[-1] - value_heads * value_dim
+        return replace(self, ring=Ring.allocate(self.states, keys // (2 * key_dim)))
+
+    @property
+    def pools(self) -> tuple[Tensor, ...]:
+        ring = () if self.ring is None else (self.ring.k, self.ring.e, self.ring.g)
+        return self.k_pages, self.v_pages, self.states, self.conv_columns, *ring
+
     @property
     def bytes(self) -> int:
-        return sum(pool.nbytes for pool in (self.k_pages, self.v_pages, self.states, self.conv_columns))
+        return sum(pool.nbytes for pool in self.pools)
+
+    def settle(self, slots: Tensor) -> None:
+        """Bring the states of these slots (int64 [F], each once) up to date: the ring may hold their last tokens."""
+        if self.ring is not None:
+            flush(self.states, self.ring, slots)
 
     def clear_slots(self, slots: Tensor) -> None:
         """Zero the state in these slots (int64 [F]), so that a new sequence starts from nothing."""
         self.states.index_fill_(1, slots, 0)
         self.conv_columns.index_fill_(1, slots, 0)
+        if self.ring is not None:
+            self.ring.forget(slots)
 
     def copy_slots(self, pairs: Tensor) -> None:
-        """State and conv columns from slot to slot, int64 [K, 2]; all are read before the first is written."""
+        """State and conv columns from settled slot to slot, int64 [K, 2]; all are read before the first is written."""
         source, target = pairs.unbind(1)
         for pool in (self.states, self.conv_columns):
             pool.index_copy_(1, target, pool.index_select(1, source))
+        if self.ring is not None:
+            self.ring.forget(target)

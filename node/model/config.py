@@ -14,6 +14,7 @@ __all__ = ["ConfigError", "DeltaConfig", "ModelConfig"]
 
 KINDS = {"qwen2": "qwen2", "qwen3": "qwen3", "qwen3_5": "qwen3_5", "qwen3_5_text": "qwen3_5"}
 EXPERT_KEYS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_intermediate_size")
+RING = 8  # tokens whose state writes may be deferred: kernels.delta_ring's, which would load torch
 FULL, DELTA = "full_attention", "linear_attention"
 
 
@@ -178,6 +179,15 @@ class ModelConfig:
         state = d.value_heads * d.key_dim * d.value_dim * 4
         columns = (d.conv_kernel - 1) * d.conv_width * dtype_bytes
         return len(self.delta_layers) * (state + columns)
+
+    @property
+    def ring_bytes(self) -> int:
+        """Bytes of one sequence's ring, where state writes are deferred: k, e and g of 8 tokens, float32."""
+        if self.delta is None:
+            return 0
+        d = self.delta
+        entry = d.key_heads * d.key_dim + d.value_heads * (d.value_dim + 1)
+        return len(self.delta_layers) * RING * entry * 4
 
 
 def _size(text: Mapping[str, Any], key: str, default: int | None = None) -> int:

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from kernels.delta_decode import delta_decode
 from kernels.delta_prompt import delta_prompt
+from kernels.delta_ring import delta_ring
 from kernels.gated_rms_norm import gated_rms_norm
 from kernels.linear import linear
 from node.model.batch import Batch
@@ -25,7 +26,7 @@ class Delta:
         self._index = index
 
     def forward(self, x: Tensor, batch: Batch, cache: Cache) -> Tensor:
-        """[N, H] to [N, H]; changes the rows' slots of this layer."""
+        """[N, H] to [N, H]; changes the rows' slots of this layer. Slots of rows that run a prompt must be settled."""
         w = self._weights
         qkv, z, b, a = linear(x, w.projection).split(self._sizes, dim=-1)
         states, columns = cache.states[self._index], cache.conv_columns[self._index]
@@ -33,7 +34,11 @@ class Delta:
         parts = []
         if (rows := batch.decode) is not None:
             at = rows.tokens
-            parts.append(delta_decode(qkv[at], a[at], b[at], *small, rows.slots))
+            given = (qkv[at], a[at], b[at], *small, rows.slots)
+            ring = cache.ring
+            parts.append(
+                delta_decode(*given) if ring is None else delta_ring(*given, ring.layer(self._index))
+            )
         if (rows := batch.prompt) is not None:
             at = rows.tokens
             parts.append(delta_prompt(qkv[at], a[at], b[at], *small, rows.slots, rows.row_starts))

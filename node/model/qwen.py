@@ -56,6 +56,8 @@ class Qwen:
                 x = mixer.forward(x, batch, cache)
             x, residual = rms_norm(x, residual, layer.mlp_norm, *form)
             x = mlp.forward(x)
+        if cache.ring is not None and batch.decode is not None:
+            cache.ring.advance(batch.decode.slots)
         return rms_norm(x, residual, weights.norm, *form)[0]
 
     @torch.inference_mode()

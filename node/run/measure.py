@@ -14,7 +14,12 @@ from node.run.warm import warm_all
 
 
 def measured_workspace(
-    model: Qwen, context: int, step_tokens: int, sequences: int, buckets: tuple[int, ...] = BUCKETS
+    model: Qwen,
+    context: int,
+    step_tokens: int,
+    sequences: int,
+    deferred: bool = False,
+    buckets: tuple[int, ...] = BUCKETS,
 ) -> int:
     """Bytes beside weights, pages and slots, on a CUDA device: the worst moment of a whole warm-up over pools that hold
     the scratch page and slot alone. It is thrown away, for graphs remember where the pools were; a second warm-up,
@@ -25,7 +30,7 @@ def measured_workspace(
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats(device)
     free, reserved = torch.cuda.mem_get_info(device)[0], torch.cuda.memory_reserved(device)
-    static = StaticRunner(Runner(model, 1, 1, device), context, buckets)
+    static = StaticRunner(Runner(model, 1, 1, device, deferred), context, buckets)
     warm_all(static, step_tokens, sequences)
     torch.cuda.synchronize(device)
     inside = torch.cuda.max_memory_reserved(device) - reserved

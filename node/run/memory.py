@@ -87,6 +87,7 @@ def plan_memory(
     sequences: int,
     step_tokens: int,
     packed_head: bool = False,
+    deferred: bool = False,
     workspace: int | None = None,
 ) -> MemoryPlan:
     """Divide `memory` bytes for up to `sequences` running at once; raises OutOfRoom if one does not fit.
@@ -95,6 +96,7 @@ def plan_memory(
     the rest, but no more than the sequences could ever fill.
 
     packed_head  a tied head is kept twice: as the table of embeddings, and in the layout a CPU multiplies by
+    deferred     state writes are, and each slot has a ring
     workspace    as node.run.measure found it, once the weights are there; else it is reckoned
     """
     width = DTYPE_BYTES[dtype]
@@ -102,7 +104,7 @@ def plan_memory(
     if workspace is None:
         workspace = _workspace(config, width, sequences, step_tokens)
     page_bytes = PAGE * config.kv_bytes_per_token(width)
-    slot_bytes = config.slot_bytes(width)
+    slot_bytes = config.slot_bytes(width) + config.ring_bytes * deferred
     context_pages = -(-context // PAGE)
 
     left = int(memory * USABLE) - weights - workspace - page_bytes - slot_bytes

@@ -49,14 +49,20 @@ class Pass:
 
 
 class Runner:
-    """One model with its pools of pages and slots (the scratch ones counted)."""
+    """One model with its pools of pages and slots (the scratch ones counted).
 
-    def __init__(self, model: Qwen, pages: int, slots: int, device: torch.device | str) -> None:
+    deferred: decoding writes states on every 8th token, not on each (kernels.delta_ring).
+    """
+
+    def __init__(
+        self, model: Qwen, pages: int, slots: int, device: torch.device | str, deferred: bool = False
+    ) -> None:
         # State that decayed for long turns denormal, and a CPU multiplies those ten times slower.
         torch.set_flush_denormal(True)
         self.model = model
         self.device = torch.device(device)
-        self.cache = Cache.allocate(model.config, pages, slots, model.dtype, self.device)
+        cache = Cache.allocate(model.config, pages, slots, model.dtype, self.device)
+        self.cache = cache.deferring() if deferred and model.config.delta is not None else cache
         self.last_ids = torch.empty(0, dtype=torch.int64, device=self.device)  # of the last step that sampled
 
     def run(self, plan: StepPlan, guidance: GetGuidance = no_guidance) -> NDArray[np.int64]:
@@ -84,11 +90,15 @@ class Runner:
                 self.cache.copy_slots(tensor(plan.restores, self.device))
             if len(fresh := plan.fresh_rows):
                 self.cache.clear_slots(tensor(plan.slots[fresh], self.device))
+            if plan.decode_rows < plan.rows:
+                self.cache.settle(tensor(plan.slots[plan.decode_rows :], self.device))
 
     def after(self, plan: StepPlan) -> None:
         """Slots that the forward pass has left, kept as checkpoints."""
         if len(plan.saves):
-            self.cache.copy_slots(tensor(plan.saves, self.device))
+            pairs = tensor(plan.saves, self.device)
+            self.cache.settle(pairs[:, 0].contiguous())
+            self.cache.copy_slots(pairs)
 
     def guide(self, logits: Tensor, guided: Guidance) -> None:
         """Penalties and masks, on logits [S, V] in place."""

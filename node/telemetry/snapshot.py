@@ -37,3 +37,26 @@ class EngineSnapshot:
     recomputed_tokens: int
     preemptions: int
     failures: int
+
+    @property
+    def pages_held(self) -> int:
+        """By sequences."""
+        return self.pages_total - self.pages_free
+
+    @property
+    def slots_held(self) -> int:
+        """By sequences."""
+        return self.slots_total - self.slots_free
+
+    @property
+    def slots_left(self) -> int:
+        """What a sequence could have and none has: checkpoints have slots of their own."""
+        return self.slots_free - self.checkpoints_total
+
+    @property
+    def usage(self) -> float:
+        """Share of the pages, or of the slots that sequences could have, that they hold: the greater of the two,
+        for whoever comes next waits for whichever runs out first.
+        """
+        slots = self.slots_held + self.slots_left
+        return max(self.pages_held / self.pages_total, self.slots_held / slots if slots else 0.0)

@@ -31,10 +31,9 @@ class Sequence:
 class Drive:
     """A runner whose pools are full of NaN, so that whatever nobody wrote shows when it is read."""
 
-    def __init__(self, model: Qwen, pages: int = 40, slots: int = 12) -> None:
-        self.runner = Runner(model, pages, slots, "cpu")
-        cache = self.runner.cache
-        for pool in (cache.k_pages, cache.v_pages, cache.states, cache.conv_columns):
+    def __init__(self, model: Qwen, pages: int = 40, slots: int = 12, deferred: bool = False) -> None:
+        self.runner = Runner(model, pages, slots, "cpu", deferred)
+        for pool in self.runner.cache.pools:
             pool.fill_(torch.nan)
         order = np.random.default_rng(3)
         self.free_pages = (1 + order.permutation(pages - 1)).tolist()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from kernels.delta_decode import delta_decode
-from kernels.delta_ring import RING, Ring, advance, delta_ring, flush
+from kernels.delta_ring import RING, Ring, delta_ring, flush
 
 SLOTS, KEY_HEADS, VALUE_HEADS, KEY, VALUE = 4, 2, 4, 8, 6
 COLUMNS = 2 * KEY_HEADS * KEY + VALUE_HEADS * VALUE
@@ -21,7 +21,8 @@ EVENTS = st.lists(st.tuples(st.sampled_from(["token"] * 5 + ["flush"]), SOME), m
 
 
 def poisoned() -> Ring:
-    ring = Ring.allocate(SLOTS, KEY_HEADS, VALUE_HEADS, KEY, VALUE, torch.device("cpu"))
+    """Of two layers, the second of which the tests use."""
+    ring = Ring.allocate(torch.empty(2, SLOTS, VALUE_HEADS, KEY, VALUE), KEY_HEADS)
     for pool in (ring.k, ring.e, ring.g):
         pool.fill_(torch.nan)
     return ring
@@ -40,45 +41,42 @@ def test_ring_equals_plain_after_any_events(events: list[tuple[str, list[int]]])
         "a_log": torch.randn(VALUE_HEADS),
         "dt_bias": torch.randn(VALUE_HEADS),
     }
-    states, columns = torch.randn(SLOTS, VALUE_HEADS, KEY, VALUE), torch.randn(SLOTS, 3, COLUMNS)
+    layers, columns = torch.zeros(2, SLOTS, VALUE_HEADS, KEY, VALUE), torch.randn(SLOTS, 3, COLUMNS)
+    states = layers[1].normal_()
     plain = {"states": states.clone(), "conv_columns": columns.clone()}
-    ring, pending = poisoned(), torch.zeros(SLOTS, dtype=torch.int64)
+    ring = poisoned()
     for kind, some in events:
         slots = torch.tensor(some)
         if kind == "token":
             new = {**tokens(len(some)), **layer, "slots": slots}
-            out = delta_ring(**new, states=states, conv_columns=columns, ring=ring, pending=pending)
+            out = delta_ring(**new, states=states, conv_columns=columns, ring=ring.layer(1))
             torch.testing.assert_close(out, delta_decode(**new, **plain), atol=1e-5, rtol=1e-5)
-            advance(pending, slots)
+            ring.advance(slots)
         else:
-            flush(states, ring, slots, pending)
-            pending[slots] = 0
+            flush(layers, ring, slots)
             torch.testing.assert_close(states[slots], plain["states"][slots], atol=1e-5, rtol=1e-5)
-    flush(states, ring, torch.arange(SLOTS), pending)
+    flush(layers, ring, torch.arange(SLOTS))
+    assert ring.pending.tolist() == [0] * SLOTS
     torch.testing.assert_close(states, plain["states"], atol=1e-5, rtol=1e-5)
     assert torch.equal(columns, plain["conv_columns"])
 
 
 def test_the_state_is_written_on_the_eighth_token_alone() -> None:
     states, columns = torch.randn(SLOTS, VALUE_HEADS, KEY, VALUE), torch.randn(SLOTS, 3, COLUMNS)
-    ring, pending, slots = poisoned(), torch.zeros(SLOTS, dtype=torch.int64), torch.tensor([2])
+    ring, slots = poisoned(), torch.tensor([2])
     layer = (torch.randn(4, COLUMNS), torch.randn(VALUE_HEADS), torch.randn(VALUE_HEADS))
     for n in range(2 * RING):
         before = states.clone()
-        delta_ring(*tokens(1).values(), *layer, states, columns, slots, ring, pending)
-        advance(pending, slots)
+        delta_ring(*tokens(1).values(), *layer, states, columns, slots, ring.layer(1))
+        ring.advance(slots)
         changed = (states != before).flatten(1).any(1).tolist()
         assert changed == [False, False, n % RING == RING - 1, False]
 
 
 @pytest.mark.parametrize("name", ["k", "e", "g", "pending"])
 def test_the_argument_that_does_not_fit_is_named(name: str) -> None:
-    ring, pending = poisoned(), torch.zeros(SLOTS, dtype=torch.int64)
-    parts = {"k": ring.k, "e": ring.e, "g": ring.g}
-    if name == "pending":
-        pending = pending[1:]
-    else:
-        parts[name] = parts[name][1:]
-    states = torch.zeros(SLOTS, VALUE_HEADS, KEY, VALUE)
-    with pytest.raises(ValueError, match=rf"^(ring\.)?{name}: "):
-        flush(states, Ring(**parts), torch.tensor([1]), pending)
+    ring = poisoned()
+    parts = {"k": ring.k, "e": ring.e, "g": ring.g, "pending": ring.pending}
+    parts[name] = parts[name][1:]
+    with pytest.raises(ValueError, match=rf"^ring\.{name}: "):
+        flush(torch.zeros(2, SLOTS, VALUE_HEADS, KEY, VALUE), Ring(**parts), torch.tensor([1]))

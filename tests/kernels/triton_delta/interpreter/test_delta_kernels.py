@@ -157,30 +157,34 @@ def test_the_ring_equals_single_writes_at_every_phase(sizes: tuple[int, ...]) ->
     given = arguments(1, *sizes)
     plain, torch_way = copied(given), copied(given)
     heads = key_heads * ratio
-    ring, twin = (
-        delta_ring.Ring.allocate(SLOTS, key_heads, heads, key, value, torch.device("cpu")) for _ in range(2)
-    )
+    layers = torch.empty(2, SLOTS, heads, key, value)
+    ring, twin = (delta_ring.Ring.allocate(layers, key_heads) for _ in range(2))
     for pool in (ring.k, ring.e, ring.g):
         pool.fill_(torch.nan)  # entries that were not written must not be read
-    pending = torch.zeros(SLOTS, dtype=torch.int64)
     untouched = given["states"][0].clone()
     for step in range(12):
         slots = torch.tensor([[5, 2], [2, 4, 1], [3, 2]][step % 3])
         rows = arguments(len(slots), *sizes) | {"states": None, "conv_columns": None}
         rows = {name: x + step * 0.1 if name in ("qkv", "a", "b") else x for name, x in rows.items()}
         merged = [g | {n: rows[n].contiguous() for n in ("qkv", "a", "b")} for g in (given, plain, torch_way)]
-        out = delta_ring.delta_ring(**merged[0], slots=slots, ring=ring, pending=pending)
+        out = delta_ring.delta_ring(**merged[0], slots=slots, ring=ring.layer(1))
         torch.testing.assert_close(
             out, delta_decode.reference(**merged[1], slots=slots), atol=5e-6, rtol=1e-5
         )
-        twin_out = delta_ring.reference(**merged[2], slots=slots, ring=twin, pending=pending)
+        twin_out = delta_ring.reference(**merged[2], slots=slots, ring=twin.layer(1))
         torch.testing.assert_close(out, twin_out, atol=5e-6, rtol=1e-5)
-        delta_ring.advance(pending, slots)
-    assert pending.tolist() == [0, 4, 12 % 8, 4, 4, 4]
+        ring.advance(slots)
+        twin.advance(slots)
+    assert ring.pending.tolist() == [0, 4, 12 % 8, 4, 4, 4]
     torch.testing.assert_close(given["conv_columns"], plain["conv_columns"], atol=0, rtol=0)
+    ring.k[0], ring.e[0], ring.g[0] = ring.k[1], ring.e[1], ring.g[1]
+    layers[:] = given["states"]
     half = torch.tensor([2, 4])
-    delta_ring.flush(given["states"], ring, half, pending)
-    torch.testing.assert_close(given["states"][half], plain["states"][half], atol=1e-5, rtol=1e-5)
-    delta_ring.flush(given["states"], ring, torch.tensor([0, 1, 3, 5]), pending)
-    torch.testing.assert_close(given["states"], plain["states"], atol=1e-5, rtol=1e-5)
-    assert torch.equal(given["states"][0], untouched)
+    delta_ring.flush(layers, ring, half)
+    assert ring.pending.tolist() == [0, 4, 0, 4, 0, 4]
+    for states in layers:
+        torch.testing.assert_close(states[half], plain["states"][half], atol=1e-5, rtol=1e-5)
+    delta_ring.flush(layers, ring, torch.tensor([0, 1, 3, 5]))
+    for states in layers:
+        torch.testing.assert_close(states, plain["states"], atol=1e-5, rtol=1e-5)
+        assert torch.equal(states[0], untouched)

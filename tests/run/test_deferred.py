@@ -1,0 +1,139 @@
+"""State writes deferred to every eighth token give what a write on each token gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from node.engine.output_lengths import OutputLengths
+from node.engine.plan import PAGE
+from node.engine.scheduler import Budget
+from node.engine.sequence import Sequence
+from node.model.qwen import Qwen
+from node.run.load import load_model
+from node.run.memory import plan_memory
+from node.run.runner import Runner
+from node.run.static import StaticRunner
+from tests.model import tiny
+from tests.model.drive import Drive
+from tests.run.reusing import REORDERED, Node, ids
+from tests.run.test_static import CONTEXT, SMALL, outputs, sequence
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Qwen:
+    folder = tiny.write(tmp_path_factory.mktemp("tiny"), tiny.CONFIGS["qwen3_5"])
+    return load_model(folder, torch.float32, "cpu")
+
+
+@pytest.mark.parametrize("chunk", [1, 63, 127])
+def test_hit_equals_cold(model: Qwen, chunk: int) -> None:
+    """127 leaves one token to the checkpoint, which the ring takes, and longer rows after it."""
+    prompt = ids(1, 139)
+    budget = Budget(4, chunk, chunk)
+    warm, cold = Node(model, budget=budget, deferred=True), Node(model)
+    warm.answer(prompt)
+    hit = warm.answer(prompt, 12)
+    assert hit.cached == 2 * PAGE
+    warm.same(hit, cold, cold.answer(prompt, 12), REORDERED)
+
+
+def test_rows_of_one_token_and_of_several_follow_each_other(model: Qwen) -> None:
+    """A row of several reads the state, which knows nothing yet of the tokens before it."""
+    given = ids(5, 60)
+    logits = []
+    for deferred in (True, False):
+        drive = Drive(model, deferred=deferred)
+        one, other = drive.begin(given), drive.begin(given)
+        for count in (1, 1, 5, 1, 8, 1, 1, 1, 1, 1, 1, 1, 1, 1, 30):
+            drive.step([(one, count), (other, 1)])
+        logits.append(np.array(one.logits + other.logits))
+    np.testing.assert_allclose(*logits, rtol=0, atol=REORDERED)
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_mixed_steps_and_preemption(model: Qwen, ahead: bool) -> None:
+    """Slots are cleared, restored and taken over while their rings hold something."""
+    deferred, plain = (
+        Node(model, pages=6, checkpoints=2, ahead=ahead, deferred=deferred) for deferred in (True, False)
+    )
+    pairs = []
+    for n in range(5):
+        both = []
+        for node in (deferred, plain):
+            node.scheduler.admission.lengths = OutputLengths(1)
+            both.append(node.add(ids(n % 2, 60) + ids(n, n), 40 + n, 0.8 * (n % 2)))
+        pairs.append(both)
+    deferred.run()
+    plain.run()
+    assert deferred.scheduler.counts.preemptions > 0
+    for ours, theirs in pairs:
+        deferred.same(ours, plain, theirs, REORDERED)
+
+
+def test_static_steps_defer_too(model: Qwen) -> None:
+    def arrivals() -> list[tuple[int, Sequence]]:
+        return [(4 * n, sequence(ids(n % 3, 70) + ids(n, n), 5 + 3 * n, 0.8 * (n % 2))) for n in range(8)]
+
+    def runner(deferred: bool) -> Runner:
+        return Runner(model, 81, 41, "cpu", deferred)
+
+    expected = outputs(model, runner(False), arrivals(), ahead=False)
+    static = StaticRunner(runner(True), CONTEXT, SMALL)
+    assert outputs(model, static, arrivals(), ahead=True) == expected
+
+
+def test_a_state_is_written_at_the_eighth_token_and_when_it_is_settled(model: Qwen) -> None:
+    node = Node(model, deferred=True)
+    cache = node.runner.cache
+    ring = cache.ring
+    assert ring is not None
+    node.add(ids(3, 5), 8)
+    seat = None
+    written = []
+    while node.scheduler.has_work:
+        before = cache.states.clone()
+        step = node.scheduler.plan()
+        assert step is not None
+        seat = int(step.plan.slots[0])
+        flight = (step, node.runner.launch(step.plan))
+        node.launch_sampling(flight)
+        node.scheduler.retire(step, flight[1].ids())
+        written.append(not torch.equal(cache.states[:, seat].nan_to_num(), before[:, seat].nan_to_num()))
+    assert seat is not None
+    # The prompt's own chunk, then seven tokens of which the state knows nothing.
+    assert written == [True] + [False] * 7
+    assert ring.pending[seat] == 7
+    before = cache.states.clone()
+    cache.settle(torch.tensor([seat]))
+    assert ring.pending.tolist() == [0] * len(ring.pending)
+    changed = (cache.states.nan_to_num() != before.nan_to_num()).flatten(2).any(2).any(0)
+    assert changed.nonzero().flatten().tolist() == [seat]
+
+
+def test_the_plan_counts_the_ring(model: Qwen) -> None:
+    plans = [
+        plan_memory(
+            model.config,
+            memory=2**28,
+            dtype="float32",
+            context=1024,
+            sequences=4,
+            step_tokens=64,
+            deferred=deferred,
+        )
+        for deferred in (False, True)
+    ]
+    for plan, deferred in zip(plans, (False, True), strict=True):
+        runner = Runner(model, plan.pages + 1, plan.slots + 1, "cpu", deferred)
+        assert runner.cache.bytes == plan.kv + plan.state
+    assert plans[1].slot_bytes - plans[0].slot_bytes == model.config.ring_bytes
+
+
+@pytest.mark.parametrize("kind", ["qwen3", "qwen2"])
+def test_a_model_without_delta_layers_has_nothing_to_defer(kind: str, tmp_path: Path) -> None:
+    model = load_model(tiny.write(tmp_path, tiny.CONFIGS[kind]), torch.float32, "cpu")
+    assert Runner(model, 2, 1, "cpu", deferred=True).cache.ring is None
