@@ -1,45 +1,40 @@
-"""What a step costs at best, and what of that the code does: `python -m bench.roofline [config.json]`.
+"""What a step costs at best, and what of that the code does: `python -m bench.roofline [config.json] [options]`.
 
-The floor is node/engine/roofline.py's, for any configuration. Launches and bytes are counted by running one decode step
-over tensors on the meta device, which have shapes and no memory: every kernel and every torch operation is seen.
+The floor is node/engine/roofline.py's, for any configuration and device. What the code does is counted (bench/trace.py)
+and stands job by job beside the least that the job must move (bench/least.py).
 """
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import json
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import torch
-from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
-
-from kernels.device import traced
-from node.engine.plan import PAGE
-from node.engine.roofline import H200, QWEN3_5_9B, Device, Work, decode_plan, prompt_plan
-from node.model.cache import Cache
-from node.model.config import DELTA, FULL, ModelConfig
-from node.model.qwen import Qwen
-from node.model.weights import assemble, published_shapes
-from node.run.decode import Decode
-from node.run.inputs import Inputs
+from bench.devices import DEVICES
+from bench.gpu_check.bed import QWEN3_5_9B
+from bench.least import Step, least
+from bench.trace import Count, launches_a_layer, trace_decode
+from kernels.delta_ring import RING
+from kernels.device import triton
+from node.engine.plan import StepPlan
+from node.engine.roofline import Device, Work, decode_plan, prompt_plan
+from node.model.config import ModelConfig
+from node.run.buckets import bucket_of
 
 ROWS = (1, 8, 32, 64, 128, 256)
+COUNTED = (1, 64, 256)
 CONTEXT = 2048  # tokens of each decoding sequence
 PROMPTS = (1024, 2048, 8192, 32_768)
 CHUNK_FLOP = 11  # an entry of the state, a token: the delta rule's products, in chunks of 64
-META = torch.device("meta")
 
 
 def work_of(config: ModelConfig, width: int = 2) -> Work:
     """The work of a configuration whose weights, keys and values take `width` bytes."""
     table = config.vocab_size * config.hidden_size
-    layers = config.parameters - table * (1 if config.tied else 2)
+    layers = config.parameters - table * (2 if config.tied is False else 1)
     delta = config.delta
     entries = delta.value_heads * delta.key_dim * delta.value_dim if delta is not None else 0
     return Work(
@@ -53,123 +48,104 @@ def work_of(config: ModelConfig, width: int = 2) -> Work:
     )
 
 
-def table(work: Work, device: Device) -> str:
-    moved = f"{device.bandwidth / 1e12:.1f} TB/s, {device.rate / 1e12:.0f} TFLOP/s"
-    lines = [f"{work.name} on {device.name}: {moved}", f"  decode at {CONTEXT:,} tokens of context"]
-    for rows in ROWS:
-        plan = decode_plan(rows, CONTEXT)
-        seconds = work.step_seconds(plan, device)
-        moving = work.step_bytes(plan) / device.bandwidth
-        lines.append(
-            f"  {rows:>6} rows   {seconds * 1e3:>7.2f} ms  {rows / seconds:>8,.0f} tokens/s"
-            f"  {moving / seconds:>4.0%} of it moving bytes"
-        )
-    lines.append("  prompts")
-    for tokens in PROMPTS:
-        seconds = work.step_seconds(prompt_plan(tokens), device)
-        lines.append(f"  {tokens:>6} tokens {seconds * 1e3:>7.1f} ms  {tokens / seconds:>8,.0f} tokens/s")
-    return "\n".join(lines)
-
-
-class Trace(TorchDispatchMode):
-    """What a device would be given: launches by name, and the bytes of each name.
-
-    A launch moves each of its tensors once, but of a pool (tensors in `share`) only what the step's rows hold there.
+def deferred_work(work: Work, config: ModelConfig) -> Work:
+    """A state is read at each token and written at each eighth; of the ring a token reads half and writes one entry,
+    but at the eighth.
     """
-
-    def __init__(self, share: dict[int, float]) -> None:
-        super().__init__()
-        self.launches: Counter[str] = Counter()
-        self.moved: Counter[str] = Counter()
-        self._share = share
-
-    def kernel(self, kernel: Any, grid: object, arguments: tuple[Any, ...], options: object) -> None:
-        self._count(kernel.fn.__name__, arguments)
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        name = func.overloadpacket.__name__
-        copied = name == "to" and result is not args[0]
-        if copied or (not func.is_view and "empty" not in name and name not in ("detach", "_unsafe_view")):
-            given = tree_leaves((args, kwargs or {}))
-            if name in ("embedding", "index"):  # of the table they read as much as they return
-                given = [*given[1:], result]
-            self._count(name, [*given, result])
-        return result
-
-    def _count(self, name: str, tensors: Sequence[Any]) -> None:
-        self.launches[name] += 1
-        seen = {id(x): x for x in tensors if isinstance(x, Tensor)}
-        self.moved[name] += sum(x.nbytes * self._share.get(_rows(x), 1.0) for x in seen.values())
+    assert config.delta is not None
+    entry = config.ring_bytes / RING
+    ring = (RING - 1) / 2 * entry + (RING - 1) / RING * entry
+    d = config.delta
+    state = len(config.delta_layers) * d.value_heads * d.key_dim * d.value_dim * 4.0
+    moved = 2 * (work.state_bytes - state) + (1 + 1 / RING) * state + ring
+    return dataclasses.replace(work, state_moves=moved / work.state_bytes)
 
 
-def _rows(x: Tensor) -> int:
-    return x.shape[0] if x.dim() else 0
+def floors(work: Work, device: Device, rows: Sequence[int], context: int) -> str:
+    """For people: bytes, FLOP and least time of decode steps and of prompts."""
 
+    def line(count: int, unit: str, plan: StepPlan) -> str:
+        seconds, moved = work.step_seconds(plan, device), work.step_bytes(plan)
+        return (
+            f"  {count:>6} {unit:<6} {moved / 1e9:>8.2f} GB {work.step_flop(plan) / 1e12:>9.3f} TFLOP"
+            f" {seconds * 1e3:>8.2f} ms {count / seconds:>8,.0f} tokens/s"
+            f" {moved / device.bandwidth / seconds:>4.0%} of it moving bytes"
+        )
 
-class MetaSource:
-    """A checkpoint without memory."""
-
-    def __init__(self, config: ModelConfig) -> None:
-        self._shapes = published_shapes(config, tied=bool(config.tied))
-
-    def read(self, name: str, dtype: torch.dtype) -> Tensor:
-        return torch.empty(self._shapes[name], dtype=dtype, device=META)
-
-
-def trace_decode(config: ModelConfig, rows: int, context: int = CONTEXT) -> Trace:
-    """One captured step of `rows` sequences that each have `context` tokens, both halves of it."""
-    # Pools of odd sizes that no other tensor has: by their first dimension the trace knows them.
-    pages, slots = 1_000_003, 999_983
-    model = Qwen(config, assemble(config, MetaSource(config), bool(config.tied), torch.bfloat16))
-    cache = Cache.allocate(config, pages, slots, torch.bfloat16, META)
-    decode = Decode(model, cache, Inputs(rows, context, META))
-    reads = rows * (context / PAGE) / pages
-    trace = Trace({pages: reads, slots: 2 * rows / slots})
-    with torch.inference_mode(), traced(trace.kernel), trace:
-        decode.forward(rows)
-        decode.sample(rows)
-    # The prologue is given the pages too, and writes one place of each row.
-    if trace.moved["prologue_kernel"]:
-        per_launch = rows * config.kv_bytes_per_token(2) / len(config.full_layers)
-        all_pages = pages * PAGE * per_launch / rows
-        trace.moved["prologue_kernel"] -= int(len(config.full_layers) * (all_pages * reads - per_launch))
-    return trace
-
-
-def launches_a_layer(config: ModelConfig, rows: int) -> dict[str, int]:
-    """How many launches one more layer of each kind costs."""
-
-    def count(*layers: str) -> int:
-        return sum(trace_decode(dataclasses.replace(config, layer_types=layers), rows).launches.values())
-
-    kinds = sorted({FULL, DELTA} & set(config.layer_types))
-    return {kind: count(kind, kind) - count(kind) for kind in kinds}
-
-
-def counted(config: ModelConfig, work: Work, rows: int) -> str:
-    """For people."""
-    trace = trace_decode(config, rows)
-    least, moved = work.step_bytes(decode_plan(rows, CONTEXT)), sum(trace.moved.values())
-    lines = [f"  one decode step of {rows} rows: {sum(trace.launches.values())} launches"]
-    lines[0] += f", {moved / 1e9:.2f} GB, {moved / least:.3f} of the least"
-    for name, launches in trace.launches.most_common():
-        lines.append(f"    {name:<28} {launches:>5}  {trace.moved[name] / 1e6:>12,.2f} MB")
-    layers = launches_a_layer(config, rows)
+    speeds = f"{device.bandwidth / 1e12:.2f} TB/s, {device.rate / 1e12:.0f} TFLOP/s"
     return "\n".join(
-        [*lines, *(f"    a layer of {kind}: {count} launches" for kind, count in layers.items())]
+        [
+            f"{work.name} on {device.name}: {speeds}",
+            f"  decode at {context:,} tokens of context",
+            *(line(n, "rows", decode_plan(n, context)) for n in rows),
+            "  prompts",
+            *(line(n, "tokens", prompt_plan(n)) for n in PROMPTS),
+        ]
     )
 
 
-def main(arguments: list[str]) -> None:
-    if not arguments:
-        print(table(QWEN3_5_9B, H200))
+def counted(step: Step, work: Work) -> str:
+    """For people: a step's launches, and what each job moves beside its least; its kernels below, where it has more."""
+    trace, jobs = trace_decode(step), least(step)
+    whole, floor = trace.total(), work.step_bytes(decode_plan(step.rows, step.context))
+    lines = [
+        f"  one decode step of {step.rows} rows: {whole.launches} launches, {whole.moved / 1e9:.2f} GB,"
+        f" {whole.moved / sum(jobs.values()):.3f} of the least of its jobs, {whole.moved / floor:.3f} of the floor's",
+        f"    {'':<26} {'launches':>8} {'least MB':>10} {'moved MB':>10}        {'distinct MB':>11}",
+    ]
+    for job in sorted(jobs, key=lambda job: -trace.total(job).moved):
+        lines.append(_line(f"  {job}", trace.total(job), jobs[job]))
+        kernels = trace.jobs.get(job, {})
+        lines += [_line(f"    {name}", count) for name, count in kernels.items() if len(kernels) > 1]
+    return "\n".join(lines)
+
+
+def _line(name: str, count: Count, at_least: float | None = None) -> str:
+    megabytes = ["" if x is None else f"{x / 1e6:,.2f}" for x in (at_least, count.moved, count.distinct)]
+    ratios = ["" if at_least is None else f"{x / at_least:.3f}" for x in (count.moved, count.distinct)]
+    return (
+        f"  {name:<28} {count.launches:>8} {megabytes[0]:>10} {megabytes[1]:>10} {ratios[0]:>6} {megabytes[2]:>11}"
+        f" {ratios[1]:>6}"
+    ).rstrip()
+
+
+def main(arguments: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.roofline",
+        description="What a step costs at best, and what of that the code does.",
+    )
+    parser.add_argument(
+        "config", nargs="?", type=Path, help="a model's config.json; Qwen3.5-9B's where left out"
+    )
+    parser.add_argument("--device", choices=DEVICES, default="H200")
+    parser.add_argument("--bandwidth", type=float, metavar="TB/S", help="in place of the device's")
+    parser.add_argument("--rate", type=float, metavar="TFLOP/S", help="in place of the device's")
+    parser.add_argument("--rows", type=int, nargs="+", help="of a decode step")
+    parser.add_argument("--context", type=int, default=CONTEXT, help="tokens of each row")
+    parser.add_argument(
+        "--deferred",
+        action="store_true",
+        help="with state writes at each eighth token",
+    )
+    options = parser.parse_args(arguments)
+    config = ModelConfig.parse(json.loads(options.config.read_text()) if options.config else QWEN3_5_9B)
+    given = {
+        name: value * 1e12 for name in ("bandwidth", "rate") if (value := getattr(options, name)) is not None
+    }
+    device, work = dataclasses.replace(DEVICES[options.device], **given), work_of(config)
+    if options.deferred and config.delta is not None:
+        work = deferred_work(work, config)
+    print(floors(work, device, options.rows or ROWS, options.context))
+    if triton is None:
+        print("  no Triton here, so that no launches can be counted")
         return
-    config = ModelConfig.parse(json.loads(Path(arguments[0]).read_text()))
-    work = work_of(config)
-    print(table(work, H200))
-    for rows in (1, 64, 256):
-        print(counted(config, work, rows))
+    for rows in options.rows or COUNTED:
+        bucket = bucket_of(rows) or rows
+        if bucket > rows:
+            print(f"  {rows} rows run as {bucket}, which are counted as if none of them were padding")
+        print(counted(Step(config, bucket, options.context, options.deferred), work))
+    for kind, count in launches_a_layer(config, 8).items():
+        print(f"  one more layer of {kind}: {count} launches")
 
 
 if __name__ == "__main__":

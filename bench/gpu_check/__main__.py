@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from bench.gpu_check import kernels, served, steps
+from bench.gpu_check import deferred, kernels, products, served, steps
 from bench.gpu_check.bed import DEMO, TINY, WHOLE, Bed, Size, config_of
 from bench.gpu_check.findings import Findings
 from node.chat.chat import Chat
@@ -59,6 +59,9 @@ def check(findings: Findings, size: Size, config: ModelConfig, device: torch.dev
     findings.add("prompts", lambda: steps.prompt_times(bed, found))
     findings.add("memory", lambda: steps.memory(bed))
     findings.add("compiles", lambda: steps.compiles(bed))
+    # Last, because their kernels are compiled and their memory is taken after the node would be ready.
+    findings.add("deferred", lambda: deferred.deferred(bed, found))
+    findings.add("products", lambda: products.times(bed, found))
     findings.add("whole check", lambda: findings.whole(MOST_SECONDS))
 
 

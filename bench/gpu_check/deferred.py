@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 from collections.abc import Iterator
 
 import torch
@@ -11,10 +10,9 @@ import torch
 from bench.gpu_check import steps
 from bench.gpu_check.bed import Bed
 from bench.gpu_check.findings import Finding
-from bench.roofline import work_of
+from bench.roofline import deferred_work, work_of
 from kernels.delta_ring import RING
-from node.engine.roofline import Device, Work, decode_plan
-from node.model.config import ModelConfig
+from node.engine.roofline import Device, decode_plan
 from node.run.runner import Runner
 from node.run.static import StaticRunner
 from node.run.warm import scratch_plan
@@ -57,16 +55,3 @@ def _deferring(runner: Runner) -> Runner:
     twin = copy.copy(runner)
     twin.cache = runner.cache.deferring()
     return twin
-
-
-def deferred_work(work: Work, config: ModelConfig) -> Work:
-    """A state is read at each token and written at each eighth; of the ring a token reads half and writes one entry,
-    but at the eighth.
-    """
-    assert config.delta is not None
-    entry = config.ring_bytes / RING
-    ring = (RING - 1) / 2 * entry + (RING - 1) / RING * entry
-    d = config.delta
-    state = len(config.delta_layers) * d.value_heads * d.key_dim * d.value_dim * 4.0
-    moved = 2 * (work.state_bytes - state) + (1 + 1 / RING) * state + ring
-    return dataclasses.replace(work, state_moves=moved / work.state_bytes)

@@ -61,9 +61,10 @@ class Qwen:
         return rms_norm(x, residual, weights.norm, *form)[0]
 
     @torch.inference_mode()
-    def logits(self, hidden: Tensor) -> Tensor:
-        """float32 [S, V] from hidden states [S, H], padding ids included."""
-        return linear(hidden, self._weights.head).float()
+    def logits(self, hidden: Tensor, out: Tensor | None = None) -> Tensor:
+        """float32 [S, V] from hidden states [S, H], padding ids included; written to `out` where that is given."""
+        logits = linear(hidden, self._weights.head)
+        return logits.float() if out is None else out.copy_(logits)
 
 
 def _mixer(config: ModelConfig, layer: LayerWeights, number: int) -> Attention | Delta:

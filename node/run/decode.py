@@ -39,7 +39,7 @@ class Decode:
     @torch.inference_mode()
     def forward(self, bucket: int) -> None:
         hidden = self._model.forward(self.inputs.batch(bucket, self.ids), self._cache)
-        self.logits[:bucket].copy_(self._model.logits(hidden))
+        self._model.logits(hidden, self.logits[:bucket])  # one pass casts and copies
 
     @torch.inference_mode()
     def sample(self, bucket: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from node.engine.plan import PAGE
-from node.model.config import ModelConfig
+from node.model.config import DeltaConfig, ModelConfig
 
 DTYPE_BYTES = {"bfloat16": 2, "float32": 4}
 USABLE = 0.92  # the rest is the driver's, the allocator's rounding and other processes'
@@ -134,6 +134,15 @@ def _slots(sequences: int, most: int) -> tuple[int, int]:
 
 def _workspace(config: ModelConfig, width: int, sequences: int, step_tokens: int) -> int:
     """Bytes that live at once in the widest layer of the largest step, and float32 logits of all rows."""
-    delta = config.delta.projection_width if config.delta is not None else 0
-    widest = max(3 * config.intermediate_size, 2 * config.projection_width, 2 * delta)
-    return step_tokens * (widest + 4 * config.hidden_size) * width + 2 * sequences * config.vocab_size * 4
+    delta = _delta_workspace(config.delta, width) if config.delta is not None else 0
+    widest = max(3 * config.intermediate_size * width, 2 * config.projection_width * width, delta)
+    return step_tokens * (widest + 4 * config.hidden_size * width) + 2 * sequences * config.vocab_size * 4
+
+
+def _delta_workspace(d: DeltaConfig, width: int) -> int:
+    """Bytes a token of a prompt: its projection, and what kernels.delta_prompt keeps between launches: k, w, u and o in
+    float32, q and v' in 16 bits, a 16-bit state a chunk.
+    """
+    writes = d.value_heads * d.key_dim
+    kept = (2 + 4) * d.key_width + 4 * writes + (4 + 2 + 4) * d.value_width
+    return d.projection_width * width + kept + 2 * writes * d.value_dim // PAGE

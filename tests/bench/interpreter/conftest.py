@@ -1,0 +1,7 @@
+"""These tests run where kernels were imported under TRITON_INTERPRET=1: see ../test_traffic.py."""
+
+from __future__ import annotations
+
+from kernels.device import INTERPRETED
+
+collect_ignore_glob = [] if INTERPRETED else ["test_*.py"]
