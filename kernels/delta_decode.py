@@ -20,8 +20,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from kernels.contract import FLOAT32, FLOATS, INDEX, check, check_rank
-from kernels.delta_rule import NORM_EPS, check_widths, gate_of, gates, heads, next_columns, unit
-from kernels.device import jit, launch, tl, uses_triton
+from kernels.delta_rule import NORM_EPS, check_widths, gate_of, gates, heads, move_columns, next_columns, unit
+from kernels.device import has_warpgroups, jit, launch, tl, uses_triton
 
 TILE = 64  # value columns at a time
 
@@ -94,6 +94,7 @@ def delta_decode(
         DV=value_dim,
         KERNEL=taps.shape[0],
         EPS=NORM_EPS,
+        STAGES=3 if has_warpgroups(qkv) else 2,  # two programs of 69 KB each fit into 227 KB, and not into 99
         **tile_of(key_dim, value_dim, TILE),
     )
     return out
@@ -162,6 +163,7 @@ def delta_decode_kernel(
     TILE: tl.constexpr,
     KERNEL: tl.constexpr,
     EPS: tl.constexpr,
+    STAGES: tl.constexpr,
 ):
     head = tl.program_id(0)
     row = tl.program_id(1).to(tl.int64)
@@ -175,7 +177,10 @@ def delta_decode_kernel(
     k = next_columns(x, columns, taps, (HK + head) * DK + keys, WIDTH, KERNEL)
     q, k = unit(q, 0, EPS) * DK**-0.5, unit(k, 0, EPS)
     qk = tl.sum(q * k)
-    for i in tl.range(RATIO * (DV // TILE), num_stages=2):
+    tl.debug_barrier()
+    move_columns(x, columns, head * DK + keys, WIDTH, KERNEL)
+    move_columns(x, columns, (HK + head) * DK + keys, WIDTH, KERNEL)
+    for i in tl.range(RATIO * (DV // TILE), num_stages=STAGES):
         h = head * RATIO + i // (DV // TILE)
         values = i % (DV // TILE) * TILE + tl.arange(0, TILE)
         at = states + ((slot * HV + h) * DK + keys[:, None]) * DV + values[None, :]
@@ -192,4 +197,5 @@ def delta_decode_kernel(
         e = (v - tl.sum(S * k[:, None], 0)) * beta
         o = tl.sum(S * q[:, None], 0) + qk * e
         tl.store(at, S + k[:, None] * e[None, :])
+        move_columns(x, columns, 2 * HK * DK + h * DV + values, WIDTH, KERNEL)
         tl.store(out + (row * HV + h) * DV + values, o)

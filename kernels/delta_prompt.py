@@ -28,7 +28,7 @@ from kernels.device import WIDE, has_warpgroups, launch, up_to_power_of_2, uses_
 
 # Products that feed the state have operands in tf32, eight times finer than bfloat16, and are summed in float32.
 # Products that feed only the output have bfloat16 operands: they add about what the rounding of qkv itself does.
-STATE = "tf32"
+STATE = "ieee" if WIDE else "tf32"
 TILE = 32  # value columns a program of the scan: 4 a head, so that one long row of the 9B fills 128 multiprocessors
 
 
@@ -105,6 +105,7 @@ def delta_prompt(
         **sizes,
         **conv,
         EPS=NORM_EPS,
+        STATE=STATE,
         num_warps=8,
     )
     launch(
@@ -130,7 +131,7 @@ def delta_prompt(
         STATE=STATE,
         # Where shared memory allows, the next chunk is on its way while this one is multiplied.
         num_warps=8 if has_warpgroups(qkv) else 4,
-        num_stages=2 if has_warpgroups(qkv) else 1,
+        num_stages=3 if has_warpgroups(qkv) else 1,
     )
     launch(
         delta_output_kernel,

@@ -11,7 +11,7 @@ How rows fall into chunks only the device knows: programs find their own place, 
 
 from __future__ import annotations
 
-from kernels.delta_rule import gate_of, silu, unit
+from kernels.delta_rule import gate_of, operand, silu, unit
 from kernels.device import jit, tl
 
 
@@ -83,6 +83,7 @@ def delta_convolve_kernel(
     KERNEL: tl.constexpr,
     CHUNK: tl.constexpr,
     EPS: tl.constexpr,
+    STATE: tl.constexpr,
 ):
     head = tl.program_id(0)  # of q, then of k
     row, start, length, number, _ = chunk_of(row_starts, rows, tl.program_id(1), CHUNK, 64)
@@ -96,7 +97,7 @@ def delta_convolve_kernel(
         if head < HK:
             tl.store(q_out + at, (x * DK**-0.5).to(q_out.dtype.element_ty), mask=(t < length)[:, None])
         else:
-            tl.store(k_out + at, x, mask=(t < length)[:, None])
+            tl.store(k_out + at, operand(x, STATE), mask=(t < length)[:, None])
 
 
 @jit(do_not_specialize=["rows"], do_not_specialize_on_alignment=["a", "b", "slots", "row_starts"])
@@ -151,16 +152,17 @@ def delta_solve_kernel(
             A = tl.dot(k, tl.trans(k), A, input_precision=STATE)
         fade = tl.exp(tl.where(i[:, None] > i[None, :], G[:, None] - G[None, :], float("-inf")))
         T = inverse(A * fade * beta[:, None], tl.minimum(length - number * CHUNK, CHUNK).to(tl.int32), CHUNK)
+        T = operand(T, STATE)
         of_w = w_out + (token * HV + h)[:, None] * DK + c[None, :]
         for part in range(DK // TILE):
             k = tl.load(of_key + part * TILE, mask=here[:, None], other=0.0)
-            w = tl.dot(T, k * (beta * tl.exp(G))[:, None], input_precision=STATE)
-            tl.store(of_w + part * TILE, w, mask=here[:, None])
+            w = tl.dot(T, operand(k * (beta * tl.exp(G))[:, None], STATE), input_precision=STATE)
+            tl.store(of_w + part * TILE, operand(w, STATE), mask=here[:, None])
         of_u = u_out + (token * HV + h)[:, None] * DV + c[None, :]
         for part in range(DV // TILE):
             at = 2 * HK * DK + h * DV + part * TILE + c
             v = convolved(qkv, qkv_stride, columns, taps, start, length, t, at, WIDTH, KERNEL)
-            u = tl.dot(T, v * beta[:, None], input_precision=STATE)
+            u = tl.dot(T, operand(v * beta[:, None], STATE), input_precision=STATE)
             tl.store(of_u + part * TILE, u, mask=here[:, None])
 
 
@@ -218,11 +220,11 @@ def delta_scan_kernel(
         of_value = (token * HV + h)[:, None] * DV + values[None, :]
         w = tl.load(w_in + (token * HV + h)[:, None] * DK + keys[None, :], mask=here[:, None], other=0.0)
         u = tl.load(u_in + of_value, mask=here[:, None], other=0.0)
-        fresh = u - tl.dot(w, S, input_precision=STATE)
+        fresh = u - tl.dot(w, operand(S, STATE), input_precision=STATE)
         tl.store(fresh_out + of_value, fresh.to(fresh_out.dtype.element_ty), mask=here[:, None])
         last = tl.load(g_in + (start + tl.minimum(first + CHUNK, length) - 1) * HV + h)
         G = tl.load(g_in + token * HV + h, mask=here, other=0.0)
-        fresh *= tl.exp(tl.where(here, last - G, 0.0))[:, None]
+        fresh = operand(fresh * tl.exp(tl.where(here, last - G, 0.0))[:, None], STATE)
         k = tl.load(k_in + (token * HK + head)[:, None] * DK + keys[None, :], mask=here[:, None], other=0.0)
         S = tl.dot(tl.trans(k), fresh, S * tl.exp(last), input_precision=STATE)
     tl.store(states + (slot * HV + h) * DK * DV + at, S)

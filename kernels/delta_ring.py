@@ -26,7 +26,7 @@ from torch.nn import functional as F
 
 from kernels.contract import FLOAT32, INDEX, check, check_rank
 from kernels.delta_decode import check_delta, key_heads_of, tile_of
-from kernels.delta_rule import NORM_EPS, check_widths, gate_of, gates, heads, next_columns, unit
+from kernels.delta_rule import NORM_EPS, check_widths, gate_of, gates, heads, move_columns, next_columns, unit
 from kernels.device import jit, launch, tl, uses_triton
 
 TILE = 32  # half of delta_decode's: the held entries and the write of the 8th token want registers too
@@ -263,6 +263,9 @@ def delta_ring_kernel(
     k = next_columns(x, columns, taps, (HK + head) * DK + keys, WIDTH, KERNEL)
     q, k = unit(q, 0, EPS) * DK**-0.5, unit(k, 0, EPS)
     qk = tl.sum(q * k)
+    tl.debug_barrier()
+    move_columns(x, columns, head * DK + keys, WIDTH, KERNEL)
+    move_columns(x, columns, (HK + head) * DK + keys, WIDTH, KERNEL)
     j = tl.arange(0, RING)
     held, entry = j < n, slot * RING + j
     old_k = tl.load(ring_k + (entry[:, None] * HK + head) * DK + keys[None, :], mask=held[:, None], other=0.0)
@@ -293,6 +296,7 @@ def delta_ring_kernel(
         e = (v - read) * beta
         o = grown * tl.sum(S * q[:, None], 0) + tl.sum((fade * kq)[:, None] * old_e, 0) + qk * e
         tl.store(out + (row * HV + h) * DV + values, o)
+        move_columns(x, columns, 2 * HK * DK + h * DV + values, WIDTH, KERNEL)
         if n < RING - 1:
             tl.store(ring_e + (new * HV + h) * DV + values, e)
             tl.store(ring_g + new * HV + h, G)

@@ -119,17 +119,30 @@ def silu(x):
 
 @jit()
 def next_columns(qkv, columns, taps, at, width, KERNEL: tl.constexpr):
-    """Convolved columns `at` of one new token; the columns kept in the slot move up by one."""
-    new = tl.load(qkv + at)
-    mixed = tl.load(taps + (KERNEL - 1) * width + at) * new.to(tl.float32)
+    """Convolved columns `at` of one new token."""
+    mixed = tl.load(taps + (KERNEL - 1) * width + at) * tl.load(qkv + at).to(tl.float32)
     for j in tl.static_range(KERNEL - 1):
-        old = tl.load(columns + j * width + at)
-        mixed += tl.load(taps + j * width + at) * old.to(tl.float32)
-        if j > 0:
-            tl.store(columns + (j - 1) * width + at, old)
-    if KERNEL > 1:
-        tl.store(columns + (KERNEL - 2) * width + at, new)
+        mixed += tl.load(taps + j * width + at) * tl.load(columns + j * width + at).to(tl.float32)
     return silu(mixed)
+
+
+@jit()
+def move_columns(qkv, columns, at, width, KERNEL: tl.constexpr):
+    """The columns kept in the slot move up by one. Only once every warp has read them: other threads store them than
+    load them, so a barrier or a sum across the program's warps must lie between."""
+    for j in tl.static_range(KERNEL - 2):
+        tl.store(columns + j * width + at, tl.load(columns + (j + 1) * width + at))
+    if KERNEL > 1:
+        tl.store(columns + (KERNEL - 2) * width + at, tl.load(qkv + at))
+
+
+@jit()
+def operand(x, PRECISION: tl.constexpr):
+    """x as tl.dot of this precision wants it: to the nearest number of 11 bits for tf32, whose units drop the rest,
+    which would shrink each product by up to 10⁻³ and the state with it."""
+    if PRECISION == "tf32":
+        x = ((x.to(tl.int32, bitcast=True) + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
+    return x
 
 
 @jit()

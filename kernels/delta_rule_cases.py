@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from kernels.copy_slots import copy_slots
 from kernels.delta_decode import delta_decode
 from kernels.delta_prompt import delta_prompt
 from kernels.delta_ring import Ring, delta_ring, flush
@@ -41,4 +42,6 @@ def delta_cases(
     states = single(LAYERS, SLOTS, value_heads, width, width)
     ring = Ring.allocate(states, key_heads)
     yield "delta_ring", partial(delta_ring, *given(rows), slots, ring.layer(0))
+    yield "copy_slots", partial(copy_slots, states, whole(3, 2))
+    yield "copy_slots", partial(copy_slots, empty(LAYERS, SLOTS, TAPS - 1, columns), whole(3, 2))
     yield "delta_ring.flush", partial(flush, states, ring, slots)

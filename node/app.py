@@ -9,6 +9,7 @@ import json
 import logging
 import shlex
 import signal
+import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 import uvloop
 
+from kernels.device import triton
 from node.access.keys import Keyring, first_start_key, hash_key, state_folder
 from node.api.compiler import Compiler
 from node.api.envelope import render_error
@@ -122,7 +124,9 @@ class Node:
         for name in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(name, self._end)
         try:
-            engine = await asyncio.to_thread(self._load)
+            # A thread that ends: its handle to cuBLAS, with the memory that it works in, goes on to the engine's.
+            with ThreadPoolExecutor(1, thread_name_prefix="load") as loading:
+                engine = await loop.run_in_executor(loading, self._load)
         except (WeightError, MemoryError, torch.OutOfMemoryError) as error:
             raise SettingsError(f"{settings.model}: {error}") from None
         engine.start(loop)
@@ -146,13 +150,17 @@ class Node:
 
     def _load(self) -> Engine:
         device, started = choose_device(self._settings), time.monotonic()
+        if device == "cuda" and triton is not None:
+            _start_triton()
         model = load_model(self._settings.model, getattr(torch, self._settings.dtype), device)
         budget, deferred = BUDGETS[device], self._settings.deferred
         captured = device == "cuda"
         if captured:  # what steps and graphs really take is known only now, and pages get the rest
             largest = budget.tokens, self._plan.sequences
             taken = measured_workspace(model, self._context, *largest, deferred)
-            self._plan = memory_plan(self._settings, self._config, taken)
+            # The device of this process, which others may share, need not be the one that the driver lists first.
+            ours = torch.cuda.mem_get_info()[0] + torch.cuda.memory_reserved()
+            self._plan = memory_plan(self._settings, self._config, taken, ours)
             log.info("memory as measured:\n%s", self._plan.table())
         plan = self._plan
         runner = Runner(model, plan.pages + 1, plan.slots + 1, device, deferred)
@@ -211,6 +219,14 @@ class Node:
         print(f"base URL  {base}\nkey       {shown_key}\ntry       curl -s {base}/v1/messages", end="")
         print(f' -H "Authorization: Bearer {secret}" -H "Content-Type: application/json"', end="")
         print(f" -d {shlex.quote(json.dumps(question))}", flush=True)
+
+
+def _start_triton() -> None:
+    """Triton compiles its launcher, in C, when first used: better before the weights. Raises SettingsError."""
+    try:
+        triton.runtime.driver.active.get_current_device()
+    except (RuntimeError, OSError, subprocess.CalledProcessError) as error:
+        raise SettingsError(f"--device cuda: Triton can not start: {error}") from None
 
 
 async def _watch(engine: Engine) -> None:

@@ -42,14 +42,16 @@ def choose_context(settings: Settings, config: ModelConfig) -> int:
     return settings.context or min(DEFAULT_CONTEXT, config.context)
 
 
-def memory_plan(settings: Settings, config: ModelConfig, workspace: int | None = None) -> MemoryPlan:
-    """Raises SettingsError when one context does not fit. `workspace` in bytes, as measured, once there are weights."""
+def memory_plan(
+    settings: Settings, config: ModelConfig, workspace: int | None = None, memory: int | None = None
+) -> MemoryPlan:
+    """Raises SettingsError when one context does not fit. `workspace` and `memory` in bytes, once they are measured."""
     device = choose_device(settings)
     budget = BUDGETS[device]
     try:
         return plan_memory(
             config,
-            memory=settings.device_memory or _device_memory(device),
+            memory=settings.device_memory or memory or _device_memory(device),
             dtype=settings.dtype,
             context=choose_context(settings, config),
             sequences=budget.sequences,

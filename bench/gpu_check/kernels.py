@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 from bench.gpu_check.findings import Finding
 from kernels import (
     attention_prologue,
+    copy_slots,
     delta_decode,
     delta_prompt,
     delta_ring,
@@ -185,6 +186,9 @@ def delta(make: Make) -> Iterator[Case]:
     given_states = (make.wide(*shape, scale=0.1), make.whole(5, 1, 4, 2), *held)
     ours, theirs = flushed(delta_ring.flush), flushed(delta_ring.reference_flush)
     yield Case("delta_ring.flush", ours, theirs, given_states)
+    pairs = make.whole(5, 1, 4, 2).view(2, 2)
+    for pool in (make.wide(*shape), make.normal(2, 6, d.conv_kernel - 1, d.conv_width)):
+        yield Case("copy_slots", copy_slots.copy_slots, copy_slots.reference, (pool, pairs), 0.0)
     o, z = make.wide(37, d.value_heads, d.value_dim), make.normal(37, d.value_width)
     norm = (make.wide(d.value_dim), make.config.norm_eps)
     yield Case("gated_rms_norm", gated_rms_norm.gated_rms_norm, gated_rms_norm.reference, (o, z, *norm))

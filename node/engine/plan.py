@@ -41,8 +41,8 @@ class StepPlan:
 
     Of prefixes that are reused:
 
-    restores     int64   [K, 2]   (from, to): slots copied before the pass, all at once
-    saves        int64   [C, 2]   (from, to): slots copied after it
+    restores     int64   [K, 2]   (from, to): slots copied before the pass; none of them is both
+    saves        int64   [C, 2]   (from, to): slots copied after it; likewise
     dry          int64   [D]      places in token_ids that run for the state alone: their keys and values lie in
                                   pages that others read too, and go to SCRATCH instead
 

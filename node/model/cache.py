@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from kernels.copy_slots import copy_slots
 from kernels.delta_ring import Ring, flush
 from node.model.config import ModelConfig
 
@@ -75,9 +76,8 @@ class Cache:
             self.ring.forget(slots)
 
     def copy_slots(self, pairs: Tensor) -> None:
-        """State and conv columns from settled slot to slot, int64 [K, 2]; all are read before the first is written."""
-        source, target = pairs.unbind(1)
+        """State and conv columns from settled slot to slot, int64 [K, 2], no slot of which is both."""
         for pool in (self.states, self.conv_columns):
-            pool.index_copy_(1, target, pool.index_select(1, source))
+            copy_slots(pool, pairs)
         if self.ring is not None:
-            self.ring.forget(target)
+            self.ring.forget(pairs[:, 1])

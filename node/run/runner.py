@@ -39,6 +39,7 @@ class Pass:
                 runner.guide(logits, guided)
             runner.last_ids = runner.sample(plan, logits)
             self._ids = runner.last_ids.to("cpu", non_blocking=True)
+        self._hidden = torch.empty(0)  # of a long prompt 67 MB, and the pass lives until its ids are read
         self._done = runner.mark()
 
     def ids(self) -> NDArray[np.int64]:
@@ -57,8 +58,6 @@ class Runner:
     def __init__(
         self, model: Qwen, pages: int, slots: int, device: torch.device | str, deferred: bool = False
     ) -> None:
-        # State that decayed for long turns denormal, and a CPU multiplies those ten times slower.
-        torch.set_flush_denormal(True)
         self.model = model
         self.device = torch.device(device)
         cache = Cache.allocate(model.config, pages, slots, model.dtype, self.device)
@@ -78,6 +77,8 @@ class Runner:
     @torch.inference_mode()
     def forward(self, plan: StepPlan) -> Tensor:
         """Hidden states of all tokens, [N, H]. Rows that begin a sequence start from an empty slot."""
+        # State that decayed for long turns denormal, and a CPU multiplies those ten times slower. A flag of the thread.
+        torch.set_flush_denormal(True)
         self.before(plan)
         hidden = self.model.forward(batch_of(plan, self.device, self.last_ids), self.cache)
         self.after(plan)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,21 +31,28 @@ WHOLE = (1024, 2048, 4096, 8192)  # prompts that have a step for themselves
 
 
 def warm_all(runner: StaticRunner, step_tokens: int, sequences: int) -> None:
-    """Decode of every bucket, then mixed steps of up to this size, greedy and sampled, free and guided; then, on CUDA,
-    capture, which may neither compile nor load a kernel, and so comes last."""
+    """Mixed steps of up to this size, then decode of every bucket, greedy and sampled, free and guided; then, on CUDA,
+    capture, which may neither compile nor load a kernel."""
     runs: Runner = runner.runner
-    for rows, lengths in _steps(step_tokens, sequences):
-        runs.run(scratch_plan(rows, lengths))
+    steps = [scratch_plan(rows, lengths) for rows, lengths in _steps(step_tokens, sequences)]
+    for plan in steps:
+        runs.run(plan)
     vocabulary = runs.model.config.vocab_size
     for bucket in reversed(runner.buckets):
         for min_p in (0.0, 0.1):
             plan = scratch_plan(bucket, (), min_p)
             runner.run(plan)
             runner.run(plan, lambda rows=bucket: _guidance(rows, vocabulary))  # type: ignore[misc]
+    for lengths in ((2,), (), (2,)):  # from captured to eager and back: ids go another way each time
+        runner.run(_joined(scratch_plan(1, lengths)))
     if runs.device.type == "cuda":
         runner.capture()
         for bucket in runner.buckets:
             runner.run(scratch_plan(bucket, ()))
+        # Before a capture torch gives back all memory that it keeps, pinned memory too. Now it takes what steps want
+        # beside the graphs: no request should wait for that, and what it comes to is what serving takes at worst.
+        for plan in steps:
+            runs.run(plan)
 
 
 def _steps(step_tokens: int, sequences: int) -> Iterator[tuple[int, tuple[int, ...]]]:
@@ -75,6 +83,12 @@ def scratch_plan(rows: int, lengths: tuple[int, ...], min_p: float = 0.0) -> Ste
         seeds=np.zeros(total, np.uint64),
         min_p=np.full(total, min_p, np.float32),
     )
+
+
+def _joined(plan: StepPlan) -> StepPlan:
+    """The same, going on from the step before, with a state restored before it and one saved after."""
+    pair = np.full((1, 2), SCRATCH)
+    return replace(plan, restores=pair, saves=pair, relays=np.zeros((1, 2), np.int64))
 
 
 def _guidance(rows: int, vocabulary: int) -> Guidance:

@@ -117,7 +117,7 @@ def test_launches_of_a_layer() -> None:
 
 @needs_triton
 @pytest.mark.parametrize(
-    ("rows", "beside_jobs", "beside_floor"), [(1, 1.001, 1.002), (64, 1.012, 1.044), (256, 1.022, 1.079)]
+    ("rows", "beside_jobs", "beside_floor"), [(1, 1.001, 1.002), (64, 1.015, 1.047), (256, 1.027, 1.084)]
 )
 def test_bytes_of_a_decode_step(rows: int, beside_jobs: float, beside_floor: float) -> None:
     """The floor counts weights, keys, values and states and no activation."""
@@ -150,7 +150,7 @@ def test_deferred_writes_move_three_fifths() -> None:
     before, after = (trace_decode(step).total("delta rule") for step in (plain, deferred))
     assert after.distinct / before.distinct == pytest.approx(0.601, abs=5e-4)
     assert after.moved / before.moved == pytest.approx(
-        0.629, abs=5e-4
+        0.633, abs=5e-4
     )  # entries are read again where a state is written
     for step, found in ((plain, before), (deferred, after)):
         assert found.distinct == pytest.approx(least(step)["delta rule"], rel=1e-4)

@@ -73,6 +73,9 @@ class MemoryRunner:
         self.plans.append(plan)
         token_ids = plan.token_ids.copy()
         token_ids[plan.relays[:, 0]] = self.last[plan.relays[:, 1]]
+        for pairs in (plan.restores, plan.saves):
+            assert len(set(pairs[:, 1]) | set(pairs[:, 0])) == len(pairs) + len(set(pairs[:, 0]))
+        assert len(set(plan.saves[:, 0])) == len(plan.saves)
         copied = self.state[plan.restores[:, 0]]
         assert POISON not in copied
         self.state[plan.restores[:, 1]] = copied

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -120,3 +121,16 @@ def test_the_cache_takes_what_the_configuration_says(model: Qwen) -> None:
 def test_warm_up_needs_only_the_scratch_page_and_slot(tmp_path: Path, kind: str) -> None:
     model = load_model(tiny.write(tmp_path, tiny.CONFIGS[kind]), torch.bfloat16, "cpu")
     warm_up(Runner(model, pages=1, slots=1, device="cpu"))
+
+
+def test_whichever_thread_runs_steps_has_no_denormals(model: Qwen) -> None:
+    runner, found = Runner(model, pages=1, slots=1, device="cpu"), []
+
+    def engine() -> None:
+        warm_up(runner)
+        found.append(float((torch.full((64,), 1e-30) * 1e-10).max()))
+
+    thread = threading.Thread(target=engine)
+    thread.start()
+    thread.join()
+    assert found == [0.0]

@@ -11,6 +11,10 @@ import torch
 from kernels.aot import compile_launches
 from kernels.device import INTERPRETED, triton
 from kernels.swiglu import swiglu
+from node.model.cache import Cache
+from node.model.config import ModelConfig
+from node.model.qwen import Qwen
+from node.model.weights import assemble
 from node.run.compiles import Compiles
 from node.run.load import load_model
 from node.run.measure import measured_workspace
@@ -18,6 +22,7 @@ from node.run.runner import Runner
 from node.run.static import StaticRunner
 from node.run.warm import scratch_plan, warm_all
 from tests.model import tiny
+from tests.run.fake_cuda import CUDA, fake_cuda
 
 SMALL = (1, 2, 4, 8)
 
@@ -32,6 +37,39 @@ def test_warm_up_plays_every_bucket_in_the_scratch_page_and_slot(tmp_path: Path,
     warm_all(static, step_tokens=512, sequences=8)
     assert forwards == set(SMALL)
     assert not static.decode.logits.isnan().any()
+
+
+def test_warm_up_restores_and_saves_states_and_hands_ids_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eagerly and over static tensors; all of it in the scratch slot."""
+    model = load_model(tiny.write(tmp_path, tiny.CONFIGS["qwen3_5"]), torch.float32, "cpu")
+    static = StaticRunner(Runner(model, pages=1, slots=1, device="cpu"), 1024, SMALL)
+    copied, received = [], []
+    copy, receive = Cache.copy_slots, static._receive
+    monkeypatch.setattr(Cache, "copy_slots", lambda *pair: (copied.append(pair[1].tolist()), copy(*pair))[1])
+    static._receive = lambda: (received.append(len(static.runner.last_ids)), receive())[1]  # type: ignore
+    warm_all(static, step_tokens=64, sequences=8)
+    assert copied == [[[0, 0]]] * 6
+    assert received == [2]
+
+
+@pytest.mark.skipif(triton is None or INTERPRETED, reason="hands on Triton's launches")
+def test_after_capture_eager_steps_take_their_memory_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a device that is not there: capture stands between the same steps, the largest among them."""
+    with fake_cuda() as cuda:
+        config = ModelConfig.parse(tiny.CONFIGS["qwen3"])
+        model = Qwen(config, assemble(config, cuda.source(config), bool(config.tied), torch.bfloat16))
+        static = StaticRunner(Runner(model, 1, 1, CUDA), 1024, (1, 2))
+        told: list[object] = []
+        run = static.runner.run
+        monkeypatch.setattr(static, "capture", lambda: told.append("capture"))
+        monkeypatch.setattr(static.runner, "run", lambda plan: (told.append(plan.tokens), run(plan))[1])
+        with cuda.only("serving"):
+            warm_all(static, step_tokens=96, sequences=4)
+    at = told.index("capture")
+    assert told[:at] == told[at + 1 :]
+    assert max(told[:at]) == 96  # type: ignore[type-var]
 
 
 def test_a_scratch_plan_is_what_it_says() -> None:
@@ -72,4 +110,4 @@ def test_workspace_is_the_worst_moment_and_what_lies_outside_the_allocator(
         ("max_memory_reserved", lambda device: 400),
     ):
         monkeypatch.setattr(torch.cuda, name, value)
-    assert measured_workspace(model, 128, 64, 4, SMALL) == 350
+    assert measured_workspace(model, 128, 64, 4, buckets=SMALL) == 350

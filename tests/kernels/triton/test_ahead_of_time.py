@@ -19,7 +19,16 @@ def test_kernels_of_the_9b_compile_for_sm_89_and_sm_90() -> None:
     printed = table("Qwen3.5-9B", 89, 90)
     lines = [line.split() for line in printed.splitlines()]
     ops = ("rms_norm", "gated_rms_norm", "swiglu", "attention_prologue", "output_gate")
-    for op in (*ops, "delta_decode", "delta_prompt", "delta_ring", "sample", "mask_logits", "logprobs"):
+    for op in (
+        *ops,
+        "delta_decode",
+        "delta_prompt",
+        "delta_ring",
+        "copy_slots",
+        "sample",
+        "mask_logits",
+        "logprobs",
+    ):
         assert {line[2] for line in lines if line[0] == op} == {"89", "90"}, op
     prompt = {line[2]: line[7].rstrip(",") for line in lines if line[0] == "paged_prompt_attention"}
     assert prompt == {"89": "mma.sync", "90": "wgmma.mma_async"}

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from kernels import delta_decode, delta_prompt, delta_ring
+from kernels import copy_slots, delta_decode, delta_prompt, delta_ring
 
 TAPS, SLOTS = 4, 6
 Given = dict[str, Tensor]
@@ -188,3 +188,18 @@ def test_the_ring_equals_single_writes_at_every_phase(sizes: tuple[int, ...]) ->
     for states in layers:
         torch.testing.assert_close(states, plain["states"], atol=1e-5, rtol=1e-5)
         assert torch.equal(states[0], untouched)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [((2, 7, 3, 1), torch.bfloat16), ((3, 7, 2, 65, 64), torch.float32), ((1, 7, 4096), torch.float16)],
+)
+def test_slots_are_copied_in_every_layer(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    """Bit for bit, and nothing beside them: one slot is copied onto itself, one to two others."""
+    pool = torch.randn(shape).to(dtype)
+    twin = pool.clone()
+    pairs = torch.tensor([[1, 5], [1, 2], [0, 0], [6, 3]])
+    copy_slots.copy_slots(pool, pairs)
+    copy_slots.reference(twin, pairs)
+    assert torch.equal(pool, twin)
+    assert torch.equal(pool[:, 5], pool[:, 2]) and not torch.equal(pool[:, 4], pool[:, 2])
