@@ -74,6 +74,31 @@ CONFIGS: dict[str, dict[str, Any]] = {
     },
 }
 
+# Few layers, with heads as wide as the published ones: the Triton kernels take those.
+PUBLISHED_WIDTHS: dict[str, dict[str, Any]] = {
+    "qwen3_5": {
+        **CONFIGS["qwen3_5"],
+        "text_config": {
+            **HYBRID,
+            "num_hidden_layers": 2,
+            "layer_types": ["linear_attention", "full_attention"],
+            "num_key_value_heads": 1,
+            "head_dim": 256,
+            "linear_num_key_heads": 1,
+            "linear_num_value_heads": 2,
+            "linear_key_head_dim": 128,
+            "linear_value_head_dim": 128,
+            "rope_parameters": {
+                **HYBRID["rope_parameters"],
+                "partial_rotary_factor": 0.25,
+                "mrope_section": [11, 11, 10],
+            },
+        },
+    },
+    "qwen3": {**CONFIGS["qwen3"], "num_hidden_layers": 1, "num_key_value_heads": 1, "head_dim": 128},
+    "qwen2": {**CONFIGS["qwen2"], "num_hidden_layers": 1, "num_key_value_heads": 1, "head_dim": 64},
+}
+
 
 def shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     """Names and shapes as published, a vision tensor and a draft head included."""

@@ -1,4 +1,4 @@
-"""These tests run where kernels were imported under TRITON_INTERPRET=1: see ../test_traffic.py."""
+"""These tests run where kernels were imported under TRITON_INTERPRET=1: see the driver beside this folder."""
 
 from __future__ import annotations
 
