@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -26,3 +28,9 @@ def run(*command: str, interpret: bool = False) -> str:
 def interpret(folder: Path) -> None:
     """Run the tests of `folder` in Triton's interpreter."""
     run("-m", "pytest", "-x", "-p", "no:cacheprovider", "--durations=5", str(folder), interpret=True)
+
+
+def interpret_all(folders: Iterable[Path]) -> None:
+    """Two at a time, for each has one thread."""
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(interpret, folders))

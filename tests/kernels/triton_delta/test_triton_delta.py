@@ -1,13 +1,12 @@
-"""The delta kernels, shown by the interpreter and compiled ahead of time, each in a process of its own."""
+"""The delta kernels compile ahead of time, in a process of their own."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
-from tests.kernels.processes import SHARED, interpret, run
+from tests.kernels.processes import SHARED, run
 
 PRODUCTS = {"delta_solve_kernel", "delta_scan_kernel", "delta_output_kernel"}
 MATRIX = {80: "mma.sync", 89: "mma.sync", 90: "wgmma.mma_async", 100: "tcgen05.mma"}
@@ -19,10 +18,6 @@ arch, *heads = map(int, sys.argv[1:])
 compiled = [c for op, call in delta_cases(*heads) for c in compile_launches(op, call, arch)]
 print(json.dumps([(c.kernel, c.spills, c.shared, c.matrix, c.registers * c.warps * 32) for c in compiled]))
 """
-
-
-def test_kernels_equal_the_recurrence_in_the_interpreter() -> None:
-    interpret(Path(__file__).parent / "interpreter")
 
 
 def compiles(arch: int, *heads: int) -> None:

@@ -1,13 +1,12 @@
-"""The sampler's kernels, shown by the interpreter and compiled ahead of time, each in a process of its own."""
+"""The sampler's kernels compile ahead of time, in a process of their own."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
-from tests.kernels.processes import SHARED, interpret, run
+from tests.kernels.processes import SHARED, run
 
 COMPILE = """
 import json, sys
@@ -18,10 +17,6 @@ compiled = [c for op, call in sample_cases(*widths) for c in compile_launches(op
 print(json.dumps([(c.kernel, c.spills, c.shared) for c in compiled]))
 """
 KERNELS = {"mask_logits", "penalties", "bias", "min_p", "sample_parts", "sample_draw", "logprobs"}
-
-
-def test_kernels_equal_torch_in_the_interpreter() -> None:
-    interpret(Path(__file__).parent / "interpreter")
 
 
 def compiles(arch: int, *widths: int) -> None:

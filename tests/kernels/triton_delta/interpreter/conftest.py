@@ -1,4 +1,4 @@
-"""These tests run where kernels were imported under TRITON_INTERPRET=1: see the driver beside this folder."""
+"""These tests run where kernels were imported under TRITON_INTERPRET=1: see tests/kernels/test_interpreter.py."""
 
 from __future__ import annotations
 
