@@ -17,11 +17,10 @@ from bench.devices import DEVICES
 from bench.gpu_check.bed import QWEN3_5_9B
 from bench.least import Step, least
 from bench.trace import Count, launches_a_layer, trace_decode
-from kernels.delta_ring import RING
 from kernels.device import triton
 from node.engine.plan import StepPlan
 from node.engine.roofline import Device, Work, decode_plan, prompt_plan
-from node.model.config import ModelConfig
+from node.model.config import ConfigError, ModelConfig
 from node.run.buckets import bucket_of
 
 ROWS = (1, 8, 32, 64, 128, 256)
@@ -49,16 +48,9 @@ def work_of(config: ModelConfig, width: int = 2) -> Work:
 
 
 def deferred_work(work: Work, config: ModelConfig) -> Work:
-    """A state is read at each token and written at each eighth; of the ring a token reads half and writes one entry,
-    but at the eighth.
-    """
-    assert config.delta is not None
-    entry = config.ring_bytes / RING
-    ring = (RING - 1) / 2 * entry + (RING - 1) / RING * entry
-    d = config.delta
-    state = len(config.delta_layers) * d.value_heads * d.key_dim * d.value_dim * 4.0
-    moved = 2 * (work.state_bytes - state) + (1 + 1 / RING) * state + ring
-    return dataclasses.replace(work, state_moves=moved / work.state_bytes)
+    """A row moves less by as much as bench.least finds."""
+    each, eighth = (least(Step(config, 1, 1, deferred))["delta rule"] for deferred in (False, True))
+    return dataclasses.replace(work, state_moves=work.state_moves + (eighth - each) / work.state_bytes)
 
 
 def floors(work: Work, device: Device, rows: Sequence[int], context: int) -> str:
@@ -128,7 +120,12 @@ def main(arguments: Sequence[str]) -> None:
         help="with state writes at each eighth token",
     )
     options = parser.parse_args(arguments)
-    config = ModelConfig.parse(json.loads(options.config.read_text()) if options.config else QWEN3_5_9B)
+    if min(options.context, *(options.rows or ROWS)) < 1:
+        parser.error("rows and context begin at 1")
+    try:
+        config = ModelConfig.parse(json.loads(options.config.read_text()) if options.config else QWEN3_5_9B)
+    except (OSError, json.JSONDecodeError, ConfigError) as error:
+        parser.error(f"{options.config}: {error}")
     given = {
         name: value * 1e12 for name in ("bandwidth", "rate") if (value := getattr(options, name)) is not None
     }

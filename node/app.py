@@ -61,6 +61,8 @@ def serve(settings: Settings) -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
     config = read_config(settings)
     context = choose_context(settings, config)
+    if settings.deferred and config.delta is None:
+        log.warning("--state-writes eighth: the model has no delta layers, and so no states to write")
     plan = memory_plan(settings, config)
     hashes, shown = _keys(settings)
     try:
@@ -157,9 +159,10 @@ class Node:
         captured = device == "cuda"
         if captured:  # what steps and graphs really take is known only now, and pages get the rest
             largest = budget.tokens, self._plan.sequences
-            taken = measured_workspace(model, self._context, *largest, deferred)
             # The device of this process, which others may share, need not be the one that the driver lists first.
+            # Asked before the warm-up, for what that leaves outside torch's allocator is in `taken`.
             ours = torch.cuda.mem_get_info()[0] + torch.cuda.memory_reserved()
+            taken = measured_workspace(model, self._context, *largest, deferred)
             self._plan = memory_plan(self._settings, self._config, taken, ours)
             log.info("memory as measured:\n%s", self._plan.table())
         plan = self._plan

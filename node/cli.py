@@ -72,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     simulate.set_defaults(run=_simulate)
 
     plan = commands.add_parser("plan", help="print how memory would be divided; reads config.json alone")
-    add_flags(plan, "model", "device", "dtype", "context", "device_memory")
+    add_flags(plan, "model", "device", "dtype", "context", "device_memory", "state_writes")
     plan.set_defaults(run=_plan)
     return parser
 

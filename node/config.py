@@ -83,7 +83,7 @@ class Settings:
     state_writes: str = setting(
         "each",
         choice("each", "eighth"),
-        "each, or eighth: how often a sequence's delta state is written; eighth moves less and holds a tenth more",
+        "each, or eighth: how often delta states are written; eighth moves less and holds more (of the 9B a tenth)",
     )
     max_body: int = setting(4 * 2**20, size, "largest request body")
     patience: float = setting(10.0, seconds, "seconds that a stream's head waits for the first token")

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -183,7 +184,8 @@ class Engine:
         """On the loop thread, after all that was handed back: nothing runs any more, so nobody may wait for it."""
         self._dead = True
         self.accepting = False
-        self._deliver([Progress(sequence, (), Finish.ERROR) for sequence in self._live], FATAL_FAILURES)
+        self.snapshot = replace(self.snapshot, running=0, waiting=0, failures=FATAL_FAILURES)
+        self._deliver([Progress(sequence, (), Finish.ERROR) for sequence in list(self._live)], FATAL_FAILURES)
 
     # the engine thread
 

@@ -260,7 +260,6 @@ class Scheduler:
     def _preempt(self, sequence: Sequence) -> None:
         """Back to the head of its queue. It will go on from its own prefix as far as that is still there."""
         self.counts.preemptions += 1
-        sequence.ran = max(sequence.ran, int(self.seats.computed[sequence.seat]))
         self._leave(sequence)
 
     def _end(self, sequence: Sequence, finish: Finish) -> None:
@@ -292,6 +291,7 @@ class Scheduler:
             self._release(sequence)
 
     def _release(self, sequence: Sequence) -> None:
+        sequence.ran = max(sequence.ran, int(self.seats.computed[sequence.seat]))
         self.pages.release(self.seats.pages(sequence.seat))
         self.seats.give(sequence)
         if sequence.finish is None:

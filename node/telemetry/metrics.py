@@ -41,10 +41,15 @@ class Metrics:
         self._memory = memory
         self._snapshot = snapshot
         self._compiles = compiles
+        self._seen: tuple[EngineSnapshot, int] | None = None
+        self._told = b""
 
     def text(self) -> bytes:
-        """The exposition, as CONTENT_TYPE says."""
-        return _encode(self)
+        """The exposition, as CONTENT_TYPE says. Rendered once a snapshot: whoever asks without a key may ask often."""
+        seen = self._snapshot(), self._compiles()
+        if seen != self._seen:
+            self._seen, self._told = seen, _encode(self)
+        return self._told
 
     def collect(self) -> Iterator[Metric]:
         """The families, as a registry of prometheus_client would ask for them."""

@@ -35,6 +35,7 @@ def test_when_the_engine_thread_dies_nobody_waits_for_it(error: type[BaseExcepti
         late = engine.submit(make("b", [1], 5))
         assert await asyncio.wait_for(collect(late), 5) == ([], Finish.ERROR)
         assert (engine.live, engine.accepting, engine.health.healthy(time.monotonic())) == (0, False, False)
+        assert (engine.snapshot.running, engine.snapshot.failures) == (0, FATAL_FAILURES)
 
     with_engine(test)
 

@@ -88,6 +88,18 @@ def test_recomputed_reused_and_first_run_tokens_are_counted_apart() -> None:
     assert ran == counts.prompt + counts.recomputed + counts.sampled - 3
 
 
+def test_a_chunk_in_flight_whose_sequence_makes_room_is_counted_as_run_first() -> None:
+    drive = Drive(7, 4, 0, 16 * PAGE, Budget(4, 64, 64), recurrent=False, ahead=True)
+    drive.scheduler.admission.lengths = OutputLengths(1)
+    old = drive.add(random_ids(0, 60), 300)
+    while len(old.output) < 130:
+        drive.turn()
+    drive.add(random_ids(1, 200), 4)
+    drive.run()
+    counts = drive.scheduler.counts
+    assert (counts.prompt, counts.recomputed, counts.preemptions) == (260, 64, 1)
+
+
 def test_a_step_that_preempts_admits_nobody() -> None:
     drive = Drive(pages=4, seats=4, checkpoints=0, context=4 * PAGE, recurrent=False)
     drive.scheduler.admission.lengths = OutputLengths(1)

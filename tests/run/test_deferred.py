@@ -8,6 +8,12 @@ import numpy as np
 import pytest
 import torch
 
+from kernels.device import triton
+from node.access.keys import Keyring
+from node.app import Node as App
+from node.chat.chat import Chat
+from node.config import Settings
+from node.device import memory_plan, read_config
 from node.engine.output_lengths import OutputLengths
 from node.engine.plan import PAGE
 from node.engine.scheduler import Budget
@@ -19,6 +25,7 @@ from node.run.runner import Runner
 from node.run.static import StaticRunner
 from tests.model import tiny
 from tests.model.drive import Drive
+from tests.node_under_test import DEMO
 from tests.run.reusing import REORDERED, Node, ids
 from tests.run.test_static import CONTEXT, SMALL, outputs, sequence
 
@@ -137,3 +144,18 @@ def test_the_plan_counts_the_ring(model: Qwen) -> None:
 def test_a_model_without_delta_layers_has_nothing_to_defer(kind: str, tmp_path: Path) -> None:
     model = load_model(tiny.write(tmp_path, tiny.CONFIGS[kind]), torch.float32, "cpu")
     assert Runner(model, 2, 1, "cpu", deferred=True).cache.ring is None
+
+
+def test_the_setting_reaches_the_plan_and_the_runner(monkeypatch: pytest.MonkeyPatch) -> None:
+    if triton is not None:
+        monkeypatch.setattr(triton.knobs.compilation, "listener", None)
+    plans = []
+    for writes in ("each", "eighth"):
+        settings = Settings(model=DEMO, device="cpu", device_memory=2**28, state_writes=writes)
+        config = read_config(settings)
+        plan = memory_plan(settings, config)
+        node = App(settings, config, plan, 1024, Chat.read(DEMO), Keyring(frozenset()))
+        runner = node._load()._runner
+        assert runner.cache.bytes == plan.kv + plan.state
+        plans.append(plan)
+    assert plans[1].slot_bytes - plans[0].slot_bytes == config.ring_bytes > 0

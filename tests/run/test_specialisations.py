@@ -19,18 +19,18 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from bench.gpu_check.bed import DEMO, QWEN3_5_9B
+from bench.trace import META, MetaSource
 from kernels.device import INTERPRETED, traced, triton
 from node.engine.plan import PAGE, Guidance, StepPlan
 from node.model.config import ModelConfig
 from node.model.qwen import Qwen
-from node.model.weights import assemble, published_shapes
+from node.model.weights import assemble
 from node.run.runner import Runner
 from node.run.static import StaticRunner
 from node.run.warm import warm_all
 
 pytestmark = pytest.mark.skipif(triton is None or INTERPRETED, reason="asks Triton's binder")
 
-META = torch.device("meta")
 DENSE = {
     "hidden_act": "silu", "rms_norm_eps": 1e-6, "rope_theta": 1e6, "max_position_embeddings": 32768,
     "vocab_size": 151936, "num_hidden_layers": 2, "tie_word_embeddings": True,
@@ -53,16 +53,6 @@ PLANS = 150
 
 Key = tuple[Any, ...]
 Launch = tuple[Any, tuple[Any, ...], dict[str, Any]]  # a kernel, its arguments, its options
-
-
-class Source:
-    """A checkpoint without memory."""
-
-    def __init__(self, config: ModelConfig) -> None:
-        self._shapes = published_shapes(config, tied=bool(config.tied))
-
-    def read(self, name: str, dtype: torch.dtype) -> Tensor:
-        return torch.empty(self._shapes[name], dtype=dtype, device=META)
 
 
 class ToHost(TorchFunctionMode):
@@ -117,7 +107,7 @@ def collected() -> Iterator[list[Launch]]:
 def static(request: pytest.FixtureRequest) -> StaticRunner:
     kind, deferred = request.param
     config = ModelConfig.parse(CONFIGS[kind])
-    weights = assemble(config, Source(config), bool(config.tied), torch.bfloat16)
+    weights = assemble(config, MetaSource(config), bool(config.tied), torch.bfloat16)
     model = Qwen(config, weights, TOKENS.get(config.vocab_size))
     return StaticRunner(Runner(model, POOL, 400, META, deferred), CONTEXT)
 

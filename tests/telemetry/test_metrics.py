@@ -115,8 +115,9 @@ def test_every_family_is_named_and_typed_once() -> None:
 
 def test_a_scrape_sees_the_snapshot_of_its_moment() -> None:
     snapshots = [replace(SNAPSHOT, failures=2), SNAPSHOT]
-    scraped = Metrics("b3os/demo", 64, {}, snapshots.pop, lambda: 0)
+    scraped = Metrics("b3os/demo", 64, {}, lambda: snapshots[-1], lambda: 0)
     assert b"\nb3os_failed_steps_in_a_row 0.0\n" in scraped.text()
+    snapshots.pop()
     assert b"\nb3os_failed_steps_in_a_row 2.0\n" in scraped.text()
 
 

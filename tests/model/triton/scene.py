@@ -22,6 +22,7 @@ from node.run.static import StaticRunner
 from tests.model.drive import Drive, Sequence
 
 PROMPT, COUNT = "random5", 2  # of the oracle's: its longer prompts would take the interpreter minutes
+MORE = 2  # tokens of the row alone, so that rings are read that hold something
 
 Told = dict[str, Any]
 
@@ -49,7 +50,7 @@ def serving(model: Qwen, _: Path) -> Told:
     # The hybrid's chunk goes from the first page into the second: its attention layers do it for all kinds.
     chunk = 2 if model.config.delta is None else PAGE + 1
     long, short = (draw.integers(0, model.vocabulary, length).tolist() for length in (3 + chunk, 4))
-    (alone,) = Drive(model, pages=2, slots=2, deferred=True).generate([short], PAGE, COUNT)
+    (alone,) = Drive(model, pages=2, slots=2, deferred=True).generate([short], PAGE, COUNT + MORE)
     drive = Drive(model, pages=4, slots=4)
     first, second = drive.begin(long), drive.begin(short)
     drive.step([(first, 3), (second, 4)])
