@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
+T, R = TypeVar("T"), TypeVar("R")
 ROOT = Path(__file__).parents[2]
 SHARED = {80: 163, 89: 99, 90: 227, 100: 227}  # KB of shared memory a program may have
 
@@ -30,7 +32,7 @@ def interpret(folder: Path) -> None:
     run("-m", "pytest", "-x", "-p", "no:cacheprovider", "--durations=5", str(folder), interpret=True)
 
 
-def interpret_all(folders: Iterable[Path]) -> None:
-    """Two at a time, for each has one thread."""
+def two_at_a_time(call: Callable[[T], R], given: Iterable[T]) -> list[R]:
+    """What `call` gives for each; for calls that wait for a process, since each of those has one thread."""
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(interpret, folders))
+        return list(pool.map(call, given))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernels.device import triton
-from tests.kernels.processes import interpret_all
+from tests.kernels.processes import interpret, two_at_a_time
 
 TESTS = Path(__file__).parents[1]
 
@@ -16,4 +16,4 @@ TESTS = Path(__file__).parents[1]
 def test_kernels_do_in_the_interpreter_what_they_should() -> None:
     folders = sorted(TESTS.glob("*/**/interpreter"))
     assert len(folders) == 4
-    interpret_all(folders)
+    two_at_a_time(interpret, folders)

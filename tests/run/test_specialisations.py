@@ -49,7 +49,7 @@ CONFIGS = {
 }  # fmt: skip
 TOKENS = {248320: 248077, 151936: 151665}  # of the table's ids; the demo's are all tokens
 SEQUENCES, STEP, MIXED, CONTEXT, POOL = 256, 8192, 512, 32768, 9000
-PLANS = 150
+PLANS = 80
 
 Key = tuple[Any, ...]
 Launch = tuple[Any, tuple[Any, ...], dict[str, Any]]  # a kernel, its arguments, its options
