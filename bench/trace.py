@@ -95,11 +95,12 @@ def _bytes(name: str, given: list[Tensor], result: Tensor) -> int:
 class MetaSource:
     """A checkpoint without memory."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, device: torch.device = META) -> None:
         self._shapes = published_shapes(config, tied=bool(config.tied))
+        self._device = device
 
     def read(self, name: str, dtype: torch.dtype) -> Tensor:
-        return torch.empty(self._shapes[name], dtype=dtype, device=META)
+        return torch.empty(self._shapes[name], dtype=dtype, device=self._device)
 
 
 def trace_decode(step: Step) -> Trace:

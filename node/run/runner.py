@@ -91,7 +91,7 @@ class Runner:
                 self.cache.copy_slots(tensor(plan.restores, self.device))
             if len(fresh := plan.fresh_rows):
                 self.cache.clear_slots(tensor(plan.slots[fresh], self.device))
-            if plan.decode_rows < plan.rows:
+            if self.cache.ring is not None and plan.decode_rows < plan.rows:
                 self.cache.settle(tensor(plan.slots[plan.decode_rows :], self.device))
 
     def after(self, plan: StepPlan) -> None:

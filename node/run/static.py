@@ -7,11 +7,11 @@ import torch
 from numpy.typing import NDArray
 
 from node.engine.plan import PAGE, GetGuidance, StepPlan, no_guidance
+from node.run.berths import Berth, Berths
 from node.run.buckets import BUCKETS, bucket_of, only_decodes
 from node.run.decode import Decode, Player
 from node.run.graphs import Graphs
 from node.run.inputs import Inputs
-from node.run.ring import Berth, Ring
 from node.run.runner import Pass, Runner
 
 
@@ -28,7 +28,7 @@ class StaticPass:
         self._runner.sample(self._plan, self._bucket, self._berth, guidance)
 
     def ids(self) -> NDArray[np.int64]:
-        """As Pass.ids; to be asked before the ring comes round."""
+        """As Pass.ids; to be asked before its berth comes round."""
         self._berth.wait()
         return self._berth.ids[: self._plan.rows].numpy().copy()
 
@@ -45,7 +45,7 @@ class StaticRunner:
         self.inputs = Inputs(max(buckets), context, runner.device)
         self.decode = Decode(runner.model, runner.cache, self.inputs)
         self._player: Player = self.decode
-        self._ring = Ring(self.inputs.words, self.inputs.rows, runner.device)
+        self._berths = Berths(self.inputs.words, self.inputs.rows, runner.device)
 
     def capture(self) -> None:
         """Of every bucket; only where there is CUDA."""
@@ -69,7 +69,7 @@ class StaticRunner:
 
     @torch.inference_mode()
     def _launch(self, plan: StepPlan, bucket: int) -> StaticPass:
-        runner, berth = self.runner, self._ring.take()
+        runner, berth = self.runner, self._berths.take()
         runner.before(plan)
         if len(plan.relays):
             self._receive()

@@ -15,10 +15,11 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.overrides import TorchFunctionMode
 
+from bench.trace import MetaSource
 from kernels import device as kernels_device
 from kernels.device import traced
 from node.model.config import ModelConfig
-from node.model.weights import Shape, Source, published_shapes
+from node.model.weights import Source
 
 CUDA = torch.device("cuda", 0)
 aten = torch.ops.aten
@@ -49,7 +50,7 @@ class FakeCuda(TorchFunctionMode):
 
     def source(self, config: ModelConfig) -> Source:
         """A checkpoint on the device."""
-        return _Checkpoint(published_shapes(config, tied=bool(config.tied)))
+        return MetaSource(config, CUDA)
 
     @contextmanager
     def only(self, what: str) -> Iterator[None]:
@@ -114,14 +115,6 @@ class FakeCuda(TorchFunctionMode):
             raise Captured("a copy between host and device")
         if self.serving and not (pinned and non_blocking):
             raise Waits("a copy of memory that is not pinned" if non_blocking else "a copy that blocks")
-
-
-class _Checkpoint:
-    def __init__(self, shapes: dict[str, Shape]) -> None:
-        self._shapes = shapes
-
-    def read(self, name: str, dtype: torch.dtype) -> Tensor:
-        return torch.empty(self._shapes[name], dtype=dtype, device=CUDA)
 
 
 def address(x: Tensor) -> int:

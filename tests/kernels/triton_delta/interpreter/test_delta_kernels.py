@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from kernels import copy_slots, delta_decode, delta_prompt, delta_ring
+from kernels.delta_rule import operand
+from kernels.device import jit, tl
 
 TAPS, SLOTS = 4, 6
 Given = dict[str, Tensor]
@@ -203,3 +207,25 @@ def test_slots_are_copied_in_every_layer(shape: tuple[int, ...], dtype: torch.dt
     copy_slots.reference(twin, pairs)
     assert torch.equal(pool, twin)
     assert torch.equal(pool[:, 5], pool[:, 2]) and not torch.equal(pool[:, 4], pool[:, 2])
+
+
+@jit()
+def operand_kernel(x, y, N: tl.constexpr, PRECISION: tl.constexpr):
+    n = tl.arange(0, N)
+    tl.store(y + n, operand(tl.load(x + n), PRECISION))
+
+
+def test_operands_of_tf32_are_rounded_to_its_11_bits_and_others_left() -> None:
+    """Half way from 1 to the next of tf32, 1 + 2⁻¹⁰, goes away from zero; a bit less goes back."""
+    step, bit = 2.0**-10, 2.0**-23
+    given = [1.0, 1 + step / 2 - bit, 1 + step / 2, 1 + step - bit, 2 - bit, 3e-30, 0.0, math.inf]
+    wanted = [1.0, 1.0, 1 + step, 1 + step, 2.0, None, 0.0, math.inf]
+    x = torch.tensor([*given, *(-value for value in given)])
+    rounded, left = torch.empty_like(x), torch.empty_like(x)
+    for y, precision in ((rounded, "tf32"), (left, "ieee")):
+        operand_kernel[(1,)](x, y, N=len(x), PRECISION=precision)
+    assert torch.equal(left, x)
+    assert (rounded.view(torch.int32) & 0x1FFF == 0).all()
+    assert torch.equal(rounded[len(given) :], -rounded[: len(given)])
+    for value, expected in zip(rounded.tolist(), wanted, strict=False):
+        assert value == (pytest.approx(3e-30, rel=2.0**-11) if expected is None else expected)

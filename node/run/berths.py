@@ -30,7 +30,7 @@ class Berth:
             self._done.synchronize()
 
 
-class Ring:
+class Berths:
     """Berths in turn. A step's ids must be read before SIZE more steps have been launched."""
 
     def __init__(self, words: int, rows: int, device: torch.device) -> None:
