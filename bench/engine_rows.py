@@ -37,7 +37,7 @@ def decoding(rows: int) -> Scheduler:
     for number in range(rows):
         prompt = np.random.default_rng(number).integers(0, 1000, CONTEXT)
         scheduler.add(Sequence(str(number), prompt, STEPS + 50, Sampling(seed=number), frozenset({5000})))
-    while len(scheduler.running) < rows or scheduler.seats.left.sum() > rows * (STEPS + 49):
+    while len(scheduler.running) < rows or scheduler.table.left.sum() > rows * (STEPS + 49):
         step = scheduler.plan()
         assert step is not None
         scheduler.retire(step, np.full(len(step.sampling), 7))

@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from node.engine.batch_table import BatchTable
 from node.engine.fair_queue import FairQueue
 from node.engine.output_lengths import OutputLengths
 from node.engine.plan import PAGE
 from node.engine.prefixes import Hit, Prefixes
-from node.engine.seats import Seats
 from node.engine.sequence import Sequence, pages_of
 
 LOOKAHEAD = 64  # sequences that wait for another's prefix and may be passed: a microsecond each
-MOST_PROMPTS = 32  # an organization's, begun and not done: more would only hold pages and seats
+MOST_PROMPTS = 32  # an organization's, begun and not done: more would only hold pages and rows
 
 
 class Admitted(NamedTuple):
@@ -27,16 +27,16 @@ class Admitted(NamedTuple):
 
 
 class Admission:
-    """Seats sequences in fair order, as long as their prompts and likely outputs have room.
+    """BatchTable sequences in fair order, as long as their prompts and likely outputs have room.
 
     Whoever is next and finds no room is waited for, so that nobody is passed for ever; whoever waits for a prefix
     that another computes is passed.
     """
 
-    def __init__(self, seats: Seats, prefixes: Prefixes) -> None:
+    def __init__(self, table: BatchTable, prefixes: Prefixes) -> None:
         self.waiting = FairQueue()
         self.lengths = OutputLengths()
-        self._seats = seats
+        self._table = table
         self._prefixes = prefixes
         self._deadline = math.inf  # the earliest of those that wait, or earlier
 
@@ -59,11 +59,11 @@ class Admission:
         return [sequence for deadline, sequence in limited if deadline <= now]
 
     def admit(self, prompts: list[Sequence]) -> list[Admitted]:
-        """Seat who may begin; `prompts` are those that have begun and do not decode yet."""
+        """Give a row to who may begin; `prompts` are those that have begun and do not decode yet."""
         admitted: list[Admitted] = []
         passed: set[Sequence] = set()
         begun = Counter(sequence.organization for sequence in prompts)
-        while self.waiting and self._seats.pool.free and len(passed) < LOOKAHEAD:
+        while self.waiting and self._table.pool.free and len(passed) < LOOKAHEAD:
             full = [name for name, count in begun.items() if count >= MOST_PROMPTS]
             sequence = self.waiting.first(passed, full)
             if sequence is None:
@@ -77,7 +77,7 @@ class Admission:
                 self._cut(leader, tokens)
                 passed.add(sequence)
             elif self._fits(sequence, hit):
-                admitted.append(Admitted(sequence, self._seat(sequence, hit)))
+                admitted.append(Admitted(sequence, self._start(sequence, hit)))
                 begun[sequence.organization] += 1
             else:
                 break
@@ -85,35 +85,35 @@ class Admission:
 
     def leave(self, sequence: Sequence) -> None:
         """It runs no more: what its organization was charged for and has not had is given back."""
-        seat = sequence.seat
-        self.waiting.correct(sequence, len(sequence.output) - int(self._seats.promised[seat]))
-        self._seats.expected[seat] = 0
+        row = sequence.row
+        self.waiting.correct(sequence, len(sequence.output) - int(self._table.promised[row]))
+        self._table.expected[row] = 0
 
     def _fits(self, sequence: Sequence, hit: Hit) -> bool:
         """Whether its prompt and a likely output have room beside what the running ones are likely to take."""
-        pages, seats = self._prefixes.pages, self._seats
+        pages, table = self._prefixes.pages, self._table
         spare = pages.free - pages.idle_among(hit.pages) + len(hit.pages)
-        if not seats.occupants:
+        if not table.sequences:
             return pages_of(sequence.length) <= spare
-        taken = np.fromiter(seats.occupants, dtype=np.int64)
-        promised = np.maximum(seats.expected[taken] - seats.held[taken], 0).sum()
+        taken = np.fromiter(table.sequences, dtype=np.int64)
+        promised = np.maximum(table.expected[taken] - table.held[taken], 0).sum()
         return int(promised) + self._expected_pages(sequence) <= spare
 
-    def _seat(self, sequence: Sequence, hit: Hit) -> int:
-        """Give it a seat and the pages of its prompt; returns the slot of its checkpoint, or SCRATCH."""
-        pages, seats, output = self._prefixes.pages, self._seats, self._expected_output(sequence)
+    def _start(self, sequence: Sequence, hit: Hit) -> int:
+        """Give it a row and the pages of its prompt; returns the slot of its checkpoint, or SCRATCH."""
+        pages, table, output = self._prefixes.pages, self._table, self._expected_output(sequence)
         expected = self._expected_pages(sequence)
         self.waiting.admit(sequence, sequence.length - hit.tokens + output)
         self._prefixes.unfollow(sequence)
-        seat = seats.take(sequence)
+        row = table.take(sequence)
         pages.hold(hit.pages)
-        seats.append(seat, hit.pages)
-        seats.append(seat, pages.take(pages_of(sequence.length) - len(hit.pages)))
-        seats.computed[seat] = hit.tokens
-        seats.named[seat] = len(hit.pages)
-        seats.filled[seat] = len(hit.pages) * PAGE
-        seats.promised[seat] = len(sequence.output) + output
-        seats.expected[seat] = expected
+        table.append(row, hit.pages)
+        table.append(row, pages.take(pages_of(sequence.length) - len(hit.pages)))
+        table.computed[row] = hit.tokens
+        table.named[row] = len(hit.pages)
+        table.filled[row] = len(hit.pages) * PAGE
+        table.promised[row] = len(sequence.output) + output
+        table.expected[row] = expected
         for tokens in sequence.turns:
             self._prefixes.refresh(sequence, tokens)
             self._cut(sequence, tokens)
@@ -126,7 +126,7 @@ class Admission:
     def _cut(self, sequence: Sequence, tokens: int) -> None:
         """Let a chunk end at the page boundary before `tokens`, so that the state then is a checkpoint."""
         if self._prefixes.keeps_states:
-            self._seats.cut(sequence.seat, tokens // PAGE * PAGE)
+            self._table.cut(sequence.row, tokens // PAGE * PAGE)
 
     def _expected_output(self, sequence: Sequence) -> int:
         """Tokens it is likely to sample yet; a page of them, for one that had to make room before."""

@@ -261,7 +261,7 @@ class Engine:
         self._done(self._scheduler.retire(step, ids), failures=0)
 
     def _fail(self, step: Step) -> None:
-        log.exception("a step failed; its requests: %s", " ".join(row.id for row in step.rows))
+        log.exception("a step failed; its requests: %s", " ".join(row.id for row in step.sequences))
         self._done(self._scheduler.fail(step), self.snapshot.failures + 1)
 
     def _done(self, progress: list[Progress], failures: int) -> None:

@@ -46,7 +46,7 @@ class Recorder:
         )
 
     def plan(self, step: Step) -> None:
-        self._event("plan", rows=[sequence.id for sequence in step.rows], decoding=step.decoding)
+        self._event("plan", rows=[sequence.id for sequence in step.sequences], decoding=step.decoding)
         with self._writing():
             for name in FIELDS:
                 np.save(self._file, getattr(step.plan, name))

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from node.engine.admission import Admission
+from node.engine.batch_table import BatchTable
 from node.engine.chunks import share
 from node.engine.plan import PAGE, SCRATCH
 from node.engine.prefixes import Prefixes
-from node.engine.seats import Seats
 from node.engine.sequence import Finish, Sequence
 from node.engine.step import Chunk, Progress, Restore, Save, Step, compose, filled_pages
 
@@ -61,18 +61,18 @@ class Scheduler:
 
     def __init__(self, pages: int, slots: int, context: int, budget: Budget, recurrent: bool) -> None:
         """Slots beyond those of the sequences hold checkpoints; `recurrent`: the model has delta layers."""
-        seats = min(budget.sequences, slots) if recurrent else budget.sequences
+        rows = min(budget.sequences, slots) if recurrent else budget.sequences
         self.budget = budget
-        self.seats = Seats(seats, context)
-        self.prefixes = Prefixes(pages, seats + 1, slots - seats if recurrent else 0, recurrent)
+        self.table = BatchTable(rows, context)
+        self.prefixes = Prefixes(pages, rows + 1, slots - rows if recurrent else 0, recurrent)
         self.pages = self.prefixes.pages
-        self.admission = Admission(self.seats, self.prefixes)
+        self.admission = Admission(self.table, self.prefixes)
         self.waiting = self.admission.waiting
         self.running: list[Sequence] = []  # in order of admission
         self.counts = Counts()
         self._recurrent = recurrent
         self._prefilling: list[Sequence] = []  # in order of admission
-        self._decoding = _seats([])
+        self._decoding = _ints([])
         self._leaving: list[Sequence] = []  # done or preempted, and still in a step in flight
         self._flight: list[Step] = []
 
@@ -82,16 +82,16 @@ class Scheduler:
 
     @property
     def slots_total(self) -> int:
-        return self.seats.pool.total + self.prefixes.checkpoints.total if self._recurrent else 0
+        return self.table.pool.total + self.prefixes.checkpoints.total if self._recurrent else 0
 
     @property
     def slots_free(self) -> int:
         """Slots that no sequence has; those of checkpoints count, for they make room."""
-        return self.slots_total - (self.seats.pool.held if self._recurrent else 0)
+        return self.slots_total - (self.table.pool.held if self._recurrent else 0)
 
     def check(self, sequence: Sequence) -> None:
         """Raise ValueError if it could never run here. Reads constants only: any thread may ask."""
-        most = min(self.pages.total, self.seats.page_table.shape[1])
+        most = min(self.pages.total, self.table.page_table.shape[1])
         if sequence.most_pages > most:
             raise ValueError(f"{sequence.id} needs {sequence.most_pages} pages, a sequence can have {most}")
 
@@ -123,22 +123,22 @@ class Scheduler:
             return None
         before = self._flight[-1] if self._flight else None
         saves = self._saves(chunks)
-        step = compose(self.seats, decoding, chunks, restores, saves, before, self._recurrent)
-        self.seats.computed[step.seats] += step.plan.row_lengths
-        self.seats.in_flight[step.seats] += 1
-        self.seats.left[step.sampled_seats] -= 1
+        step = compose(self.table, decoding, chunks, restores, saves, before, self._recurrent)
+        self.table.computed[step.table_rows] += step.plan.row_lengths
+        self.table.in_flight[step.table_rows] += 1
+        self.table.left[step.sampled_table_rows] -= 1
         self._flight.append(step)
         for chunk in chunks:
-            if chunk.end == self.seats.target[chunk.sequence.seat]:
+            if chunk.end == self.table.target[chunk.sequence.row]:
                 self._prefilling.remove(chunk.sequence)
                 if chunk.sequence.limit:
-                    self._decoding = np.append(self._decoding, chunk.sequence.seat)
+                    self._decoding = np.append(self._decoding, chunk.sequence.row)
         return step
 
     def retire(self, step: Step, sampled: NDArray[np.int64]) -> list[Progress]:
         """Book what the oldest step in flight computed and sampled (int64 [S], as its sample_rows)."""
         self._land(step)
-        self.seats.last[step.sampled_seats] = sampled
+        self.table.last[step.sampled_table_rows] = sampled
         for sequence in filled_pages(step):
             if sequence.finish is None:
                 self._name_pages(sequence)
@@ -167,7 +167,7 @@ class Scheduler:
         for save in step.saves:
             self.prefixes.checkpoints.give_back(save.slot)
         progress = []
-        for sequence in dict.fromkeys([*step.rows, *(restore.sequence for restore in step.restores)]):
+        for sequence in dict.fromkeys([*step.sequences, *(restore.sequence for restore in step.restores)]):
             if sequence.finish is None:
                 self._end(sequence, Finish.ERROR)
                 progress.append(Progress(sequence, (), Finish.ERROR))
@@ -175,32 +175,32 @@ class Scheduler:
         return progress
 
     def audit(self) -> None:
-        """Raise PoolError unless every page, slot and seat is explained by who sits and what is kept."""
-        seated = [*self.running, *self._leaving]
-        held = [self.seats.pages(sequence.seat) for sequence in seated]
+        """Raise PoolError unless every page, slot and row is explained by who runs and what is kept."""
+        holders = [*self.running, *self._leaving]
+        held = [self.table.pages(sequence.row) for sequence in holders]
         reserved = [save.slot for step in self._flight for save in step.saves]
-        self.seats.pool.audit(_seats([sequence.seat for sequence in seated]))
-        self.prefixes.audit(np.concatenate([_seats([]), *held]), reserved, set(self.running))
+        self.table.pool.audit(_ints([sequence.row for sequence in holders]))
+        self.prefixes.audit(np.concatenate([_ints([]), *held]), reserved, set(self.running))
 
     # what runs next
 
     def _grow(self) -> NDArray[np.int64]:
-        """The seats that decode in this step, each with a page for its token; the youngest make room."""
-        decoding: NDArray[np.int64] = self._decoding[self.seats.left[self._decoding] > 0]
-        lacking = decoding[self.seats.computed[decoding] >= self.seats.held[decoding] * PAGE]
+        """The rows of the table that decode in this step, each with a page for its token; the youngest make room."""
+        decoding: NDArray[np.int64] = self._decoding[self.table.left[self._decoding] > 0]
+        lacking = decoding[self.table.computed[decoding] >= self.table.held[decoding] * PAGE]
         if not len(lacking):
             return decoding
         coming = sum(self._sole_pages(sequence) for sequence in self._leaving)
         while len(lacking) > self.pages.free + coming and len(self.running) > 1:
             victim = self.running[-1]
-            seat, pages = victim.seat, self._sole_pages(victim)
+            row, pages = victim.row, self._sole_pages(victim)
             self._preempt(victim)
-            if victim.seat >= 0:
+            if victim.row >= 0:
                 coming += pages
-            decoding, lacking = decoding[decoding != seat], lacking[lacking != seat]
+            decoding, lacking = decoding[decoding != row], lacking[lacking != row]
         granted, stalled = lacking[: self.pages.free], lacking[self.pages.free :]
-        for seat, page in zip(granted.tolist(), self.pages.take(len(granted)).tolist(), strict=True):
-            self.seats.append(seat, [page])
+        for row, page in zip(granted.tolist(), self.pages.take(len(granted)).tolist(), strict=True):
+            self.table.append(row, [page])
         return decoding if not len(stalled) else decoding[~np.isin(decoding, stalled)]
 
     def _admit(self) -> tuple[Restore, ...]:
@@ -212,8 +212,8 @@ class Scheduler:
         return tuple(Restore(sequence, slot) for sequence, slot in admitted if slot != SCRATCH)
 
     def _chunks(self, budget: int) -> list[Chunk]:
-        starts = [int(self.seats.computed[sequence.seat]) for sequence in self._prefilling]
-        stops = [self.seats.next_stop(sequence.seat) for sequence in self._prefilling]
+        starts = [int(self.table.computed[sequence.row]) for sequence in self._prefilling]
+        stops = [self.table.next_stop(sequence.row) for sequence in self._prefilling]
         wanted = [stop - start for start, stop in zip(starts, stops, strict=True)]
         owners = [sequence.organization for sequence in self._prefilling]
         parts = zip(self._prefilling, starts, share(budget, wanted, owners), strict=True)
@@ -222,7 +222,7 @@ class Scheduler:
     def _saves(self, chunks: list[Chunk]) -> tuple[Save, ...]:
         saves = []
         for sequence, _, end in chunks:
-            cuts = self.seats.cuts[sequence.seat]
+            cuts = self.table.cuts[sequence.row]
             if cuts and cuts[-1] == end:
                 cuts.pop()
                 if (slot := self.prefixes.save(sequence, end)) is not None:
@@ -233,17 +233,17 @@ class Scheduler:
 
     def _land(self, step: Step) -> None:
         self._flight.remove(step)
-        self.seats.in_flight[step.seats] -= 1
+        self.table.in_flight[step.table_rows] -= 1
 
     def _name_pages(self, sequence: Sequence) -> None:
         """Of what has run: the last token of a page is known, for the step that sampled it has retired."""
-        seat = sequence.seat
+        row = sequence.row
         flying = sum(
-            int(step.plan.row_lengths[np.flatnonzero(step.seats == seat)].sum()) for step in self._flight
+            int(step.plan.row_lengths[np.flatnonzero(step.table_rows == row)].sum()) for step in self._flight
         )
-        computed = int(self.seats.computed[seat]) - flying
-        self.seats.named[seat] = self.prefixes.name(
-            sequence, self.seats.page_table[seat], int(self.seats.named[seat]), computed
+        computed = int(self.table.computed[row]) - flying
+        self.table.named[row] = self.prefixes.name(
+            sequence, self.table.page_table[row], int(self.table.named[row]), computed
         )
 
     def _book(self, chunk: Chunk) -> Progress | None:
@@ -268,7 +268,7 @@ class Scheduler:
             self.admission.lengths.add(len(sequence.output))
         if sequence in self._leaving:  # preempted, and ended before the step in flight was done
             return
-        if sequence.seat >= 0:
+        if sequence.row >= 0:
             self._leave(sequence)
         else:
             self.admission.remove(sequence)
@@ -277,29 +277,29 @@ class Scheduler:
         self.running.remove(sequence)
         self.prefixes.stop_growing(sequence)
         self.admission.leave(sequence)
-        self._decoding = self._decoding[self._decoding != sequence.seat]
+        self._decoding = self._decoding[self._decoding != sequence.row]
         if sequence in self._prefilling:
             self._prefilling.remove(sequence)
-        if self.seats.in_flight[sequence.seat]:
+        if self.table.in_flight[sequence.row]:
             self._leaving.append(sequence)
         else:
             self._release(sequence)
 
     def _release_landed(self) -> None:
-        for sequence in [s for s in self._leaving if not self.seats.in_flight[s.seat]]:
+        for sequence in [s for s in self._leaving if not self.table.in_flight[s.row]]:
             self._leaving.remove(sequence)
             self._release(sequence)
 
     def _release(self, sequence: Sequence) -> None:
-        sequence.ran = max(sequence.ran, int(self.seats.computed[sequence.seat]))
-        self.pages.release(self.seats.pages(sequence.seat))
-        self.seats.give(sequence)
+        sequence.ran = max(sequence.ran, int(self.table.computed[sequence.row]))
+        self.pages.release(self.table.pages(sequence.row))
+        self.table.give(sequence)
         if sequence.finish is None:
             self.waiting.add_first(sequence)
 
     def _sole_pages(self, sequence: Sequence) -> int:
-        return self.pages.held_once(self.seats.pages(sequence.seat))
+        return self.pages.held_once(self.table.pages(sequence.row))
 
 
-def _seats(numbers: list[int]) -> NDArray[np.int64]:
+def _ints(numbers: list[int]) -> NDArray[np.int64]:
     return np.array(numbers, dtype=np.int64)

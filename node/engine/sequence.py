@@ -32,7 +32,7 @@ class Finish(StrEnum):
 
 @dataclass(eq=False, slots=True)
 class Sequence:
-    """What lives as long as the request. Pages, slot and progress live as long as its seat: see Seats.
+    """What lives as long as the request. Pages, slot and progress live as long as its row: see BatchTable.
 
     id            the request's id
     prompt        int64 [P], at least one token
@@ -50,7 +50,7 @@ class Sequence:
     cached        tokens of the prompt that were not run, because an earlier sequence had run them
     ran           tokens that had been run when it was last preempted
     keys          of its leading full pages, as far as they were asked for
-    seat          its row in Seats; -1 while it waits
+    row          its row in BatchTable; -1 while it waits
     """
 
     id: str
@@ -68,7 +68,7 @@ class Sequence:
     cached: int = 0
     ran: int = 0
     keys: list[bytes] = field(default_factory=list)
-    seat: int = -1
+    row: int = -1
     finish: Finish | None = None
 
     def __post_init__(self) -> None:

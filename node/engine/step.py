@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from node.engine.batch_table import BatchTable
 from node.engine.plan import PAGE, StepPlan
-from node.engine.seats import Seats
 from node.engine.sequence import Finish, Sequence, pages_of
 
 
@@ -48,30 +48,30 @@ class Progress(NamedTuple):
 class Step:
     """The plan crosses to the runner, the rest does not.
 
-    seats     int64 [R]  of the rows
-    decoding  how many rows, the first ones, run the token that was sampled last
-    rows      the sequences of the rows
-    sampling  the sequences of plan.sample_rows
-    chunks    of the rows that follow the decoding ones
+    table_rows  int64 [R]  of the batch table
+    decoding    how many rows, the first ones, run the token that was sampled last
+    sequences   of the rows
+    sampling    the sequences of plan.sample_rows
+    chunks      of the rows that follow the decoding ones
     """
 
     plan: StepPlan
-    seats: NDArray[np.int64]
+    table_rows: NDArray[np.int64]
     decoding: int
-    rows: tuple[Sequence, ...]
+    sequences: tuple[Sequence, ...]
     sampling: tuple[Sequence, ...]
     chunks: tuple[Chunk, ...]
     restores: tuple[Restore, ...]
     saves: tuple[Save, ...]
 
     @property
-    def sampled_seats(self) -> NDArray[np.int64]:
+    def sampled_table_rows(self) -> NDArray[np.int64]:
         """int64 [S]: of plan.sample_rows."""
-        return self.seats[self.plan.sample_rows]
+        return self.table_rows[self.plan.sample_rows]
 
 
 def compose(
-    table: Seats,
+    table: BatchTable,
     decoding: NDArray[np.int64],
     chunks: list[Chunk],
     restores: tuple[Restore, ...],
@@ -79,59 +79,63 @@ def compose(
     before: Step | None,
     recurrent: bool,
 ) -> Step:
-    """The step of these seats and chunks; `before` is the step in flight whose samples are not known yet."""
+    """The step of these table rows and chunks; `before` is the step in flight whose samples are not known yet."""
     chunks = sorted(chunks, key=lambda chunk: chunk.end - chunk.start > 1)  # rows of one token come first
-    seats = np.concatenate([decoding, _ints([chunk.sequence.seat for chunk in chunks])])
-    lengths = np.ones(len(seats), dtype=np.int64)
+    table_rows = np.concatenate([decoding, _ints([chunk.sequence.row for chunk in chunks])])
+    lengths = np.ones(len(table_rows), dtype=np.int64)
     lengths[len(decoding) :] = [chunk.end - chunk.start for chunk in chunks]
-    starts = table.computed[seats]
-    row_starts = np.zeros(len(seats) + 1, dtype=np.int64)
+    starts = table.computed[table_rows]
+    row_starts = np.zeros(len(table_rows) + 1, dtype=np.int64)
     lengths.cumsum(out=row_starts[1:])
     tokens = [chunk.sequence.tokens(chunk.start, chunk.end) for chunk in chunks]
     samples = [
         row
         for row, chunk in enumerate(chunks, len(decoding))
-        if chunk.end == table.target[chunk.sequence.seat] and table.left[chunk.sequence.seat]
+        if chunk.end == table.target[chunk.sequence.row] and table.left[chunk.sequence.row]
     ]
     sample_rows = np.concatenate([np.arange(len(decoding)), _ints(samples)])
-    sampled = seats[sample_rows]
-    rows = tuple(map(table.occupants.__getitem__, seats.tolist()))
+    sampled = table_rows[sample_rows]
+    sequences = tuple(map(table.sequences.__getitem__, table_rows.tolist()))
     plan = StepPlan(
         token_ids=np.concatenate([table.last[decoding], *tokens]),
         positions=np.arange(row_starts[-1]) + np.repeat(starts - row_starts[:-1], lengths),
         row_starts=row_starts,
-        page_table=table.page_table[seats, : pages_of(int((starts + lengths).max()))],
-        slots=seats if recurrent else np.zeros_like(seats),
+        page_table=table.page_table[table_rows, : pages_of(int((starts + lengths).max()))],
+        slots=table_rows if recurrent else np.zeros_like(table_rows),
         sample_rows=sample_rows,
         temperature=table.temperature[sampled],
         top_p=table.top_p[sampled],
         top_k=table.top_k[sampled],
         seeds=table.seeds[sampled],
-        restores=_pairs([(restore.slot, restore.sequence.seat) for restore in restores]),
-        saves=_pairs([(save.sequence.seat, save.slot) for save in saves]),
+        restores=_pairs([(restore.slot, restore.sequence.row) for restore in restores]),
+        saves=_pairs([(save.sequence.row, save.slot) for save in saves]),
         dry=_dry(table, chunks, row_starts[len(decoding) :].tolist()),
         relays=_relays(table, decoding, before),
         min_p=table.min_p[sampled],
     )
-    sampling = rows if len(sampled) == len(rows) else tuple(map(rows.__getitem__, sample_rows.tolist()))
-    return Step(plan, seats, len(decoding), rows, sampling, tuple(chunks), restores, saves)
+    sampling = (
+        sequences
+        if len(sampled) == len(sequences)
+        else tuple(map(sequences.__getitem__, sample_rows.tolist()))
+    )
+    return Step(plan, table_rows, len(decoding), sequences, sampling, tuple(chunks), restores, saves)
 
 
-def _dry(table: Seats, chunks: list[Chunk], row_starts: list[int]) -> NDArray[np.int64]:
+def _dry(table: BatchTable, chunks: list[Chunk], row_starts: list[int]) -> NDArray[np.int64]:
     """Places of tokens whose keys and values were there before."""
     spans = [
         np.arange(begins, begins + min(chunk.end, filled) - chunk.start)
         for chunk, begins in zip(chunks, row_starts, strict=False)
-        if chunk.start < (filled := int(table.filled[chunk.sequence.seat]))
+        if chunk.start < (filled := int(table.filled[chunk.sequence.row]))
     ]
     return np.concatenate([_ints([]), *spans])
 
 
-def _relays(table: Seats, decoding: NDArray[np.int64], before: Step | None) -> NDArray[np.int64]:
+def _relays(table: BatchTable, decoding: NDArray[np.int64], before: Step | None) -> NDArray[np.int64]:
     if before is None:
         return _pairs([])
     place = np.full(len(table.held), -1, dtype=np.int64)
-    sampled = before.sampled_seats
+    sampled = before.sampled_table_rows
     place[sampled] = np.arange(len(sampled))
     source = place[decoding]
     fed = np.flatnonzero(source >= 0)
@@ -142,7 +146,7 @@ def filled_pages(step: Step) -> list[Sequence]:
     """Sequences that came to the end of a page of theirs in this step."""
     decoding = np.flatnonzero(step.plan.positions[: step.decoding] % PAGE == PAGE - 1)
     ended = [chunk.sequence for chunk in step.chunks if chunk.end // PAGE > chunk.start // PAGE]
-    return [*(step.rows[row] for row in decoding.tolist()), *ended]
+    return [*(step.sequences[row] for row in decoding.tolist()), *ended]
 
 
 def _ints(values: list[int]) -> NDArray[np.int64]:

@@ -142,13 +142,13 @@ def test_b83_a_client_that_leaves_ends_its_work_in_every_phase(phase: str, strea
     with running_node("word " * 900, seconds=0.1) as node:
         if phase == "queued":
             node.runner.gate.clear()  # the step that runs does not end, so that what comes waits
-            occupant = leaver(node, ASK)
+            running = leaver(node, ASK)
             wait_until(lambda: node.engine.live == 1)
             client = leaver(node, {**ASK, "stream": stream})
             wait_until(lambda: node.engine.live == 2)
             client.close()
             wait_until(lambda: node.engine.live == 1)
-            occupant.close()
+            running.close()
             node.runner.gate.set()
             node.wait_until_idle()
             assert len(node.runner.prompts) <= 1  # what left while it waited was never run

@@ -40,15 +40,15 @@ class Drive:
     def __init__(
         self,
         pages: int = 64,
-        seats: int = 4,
+        rows: int = 4,
         checkpoints: int = 8,
         context: int = 16 * PAGE,
         budget: Budget | None = None,
         recurrent: bool = True,
         ahead: bool = False,
     ) -> None:
-        slots = seats + checkpoints
-        budget = (budget or Budget(tokens=1024)).with_sequences(seats)
+        slots = rows + checkpoints
+        budget = (budget or Budget(tokens=1024)).with_sequences(rows)
         self.scheduler = Scheduler(pages, slots, context, budget, recurrent)
         self.runner = MemoryRunner(pages, slots, recurrent)
         self.ahead = ahead

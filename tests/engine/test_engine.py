@@ -20,7 +20,7 @@ from node.telemetry.health import FATAL_FAILURES, UNHEALTHY_SECONDS
 from tests.engine.drive import alone
 from tests.engine.memory_runner import MemoryRunner
 
-PAGES, SEATS, SLOTS, CONTEXT = 40, 8, 12, 256
+PAGES, ROWS, SLOTS, CONTEXT = 40, 8, 12, 256
 
 
 class SlowRunner(MemoryRunner):
@@ -46,7 +46,7 @@ def with_engine(
 ) -> None:
     async def main(ahead: bool) -> None:
         runner = SlowRunner(PAGES, SLOTS, recurrent=True)
-        scheduler = Scheduler(PAGES, SLOTS, CONTEXT, Budget(SEATS, 64, 16), True)
+        scheduler = Scheduler(PAGES, SLOTS, CONTEXT, Budget(ROWS, 64, 16), True)
         engine = Engine(scheduler, runner, ahead=runner if ahead else None, recorder=recorder, **bounds)
         engine.start(asyncio.get_running_loop())
         try:
@@ -167,7 +167,7 @@ def test_a_failure_while_a_step_is_in_flight_loses_no_other_answer() -> None:
 def test_one_more_than_the_queue_holds_is_refused() -> None:
     async def test(engine: Engine, runner: SlowRunner) -> None:
         runner.seconds = 0.05
-        generations = [engine.submit(make(f"s{n}", [1], 5)) for n in range(SEATS + 3)]
+        generations = [engine.submit(make(f"s{n}", [1], 5)) for n in range(ROWS + 3)]
         with pytest.raises(Overloaded) as refused:
             engine.submit(make("more", [1], 5))
         assert 1 <= refused.value.retry_after <= LONGEST
@@ -235,7 +235,7 @@ def test_a_mask_is_built_from_the_id_before_it() -> None:
 def test_a_deadline_passes_while_it_waits() -> None:
     async def test(engine: Engine, runner: SlowRunner) -> None:
         runner.seconds = 0.01
-        running = [engine.submit(make(f"s{n}", [1], 20)) for n in range(SEATS)]
+        running = [engine.submit(make(f"s{n}", [1], 20)) for n in range(ROWS)]
         late = engine.submit(make("late", [1], 5, deadline=time.monotonic() + 0.03))
         assert await collect(late) == ([], Finish.EXPIRED)
         for generation in running:
@@ -287,7 +287,7 @@ def test_a_recording_holds_every_plan_and_every_event(tmp_path: Path) -> None:
 def test_stopped_in_the_midst_everything_is_back() -> None:
     async def test(engine: Engine, runner: SlowRunner) -> None:
         runner.seconds = 0.002
-        generations = [engine.submit(make(f"s{n}", [n] * 100, 50)) for n in range(SEATS + 3)]
+        generations = [engine.submit(make(f"s{n}", [n] * 100, 50)) for n in range(ROWS + 3)]
         assert await generations[0].next(10)
         await asyncio.to_thread(engine.stop)
         scheduler = engine._scheduler

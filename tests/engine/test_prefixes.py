@@ -146,7 +146,7 @@ def test_pages_outlive_their_checkpoint_and_spare_their_writes() -> None:
 
 
 def test_a_checkpoint_goes_with_its_page() -> None:
-    drive = Drive(pages=6, seats=1)
+    drive = Drive(pages=6, rows=1)
     drive.answer(random_ids(1, 300))
     checkpoints = drive.scheduler.prefixes.checkpoints
     assert len(checkpoints) == 1
@@ -156,7 +156,7 @@ def test_a_checkpoint_goes_with_its_page() -> None:
 
 
 def test_after_eviction_a_prefix_is_found_as_far_as_it_is_left() -> None:
-    drive = Drive(pages=8, seats=1, recurrent=False)
+    drive = Drive(pages=8, rows=1, recurrent=False)
     prompt = random_ids(1, 400)
     drive.answer(prompt)
     drive.answer(random_ids(2, 260))  # five pages: two were free, the last four named ones make room

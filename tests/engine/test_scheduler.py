@@ -24,7 +24,7 @@ class SchedulerWalk(RuleBasedStateMachine):
 
     @initialize(
         pages=st.integers(4, 14),
-        seats=st.integers(1, 5),
+        rows=st.integers(1, 5),
         checkpoints=st.integers(0, 4),
         recurrent=st.booleans(),
         ahead=st.booleans(),
@@ -35,7 +35,7 @@ class SchedulerWalk(RuleBasedStateMachine):
     def start(
         self,
         pages: int,
-        seats: int,
+        rows: int,
         checkpoints: int,
         recurrent: bool,
         ahead: bool,
@@ -44,7 +44,7 @@ class SchedulerWalk(RuleBasedStateMachine):
         guess: int,
     ) -> None:
         self.budget = Budget(tokens=tokens, mixed_tokens=mixed)
-        self.drive = Drive(pages, seats, checkpoints, CONTEXT, self.budget, recurrent, ahead)
+        self.drive = Drive(pages, rows, checkpoints, CONTEXT, self.budget, recurrent, ahead)
         self.scheduler = self.drive.scheduler
         self.scheduler.admission.lengths = OutputLengths(guess)
         self.live: dict[Sequence, tuple[list[int], Finish]] = {}
@@ -97,7 +97,7 @@ class SchedulerWalk(RuleBasedStateMachine):
         sequence = data.draw(st.sampled_from(list(self.live)))
         self.scheduler.cancel(sequence)
         assert sequence.finish is Finish.CANCELLED
-        assert self.drive.ahead or sequence.seat < 0
+        assert self.drive.ahead or sequence.row < 0
         del self.live[sequence]
 
     @precondition(lambda self: self.live)
@@ -118,8 +118,8 @@ class SchedulerWalk(RuleBasedStateMachine):
             leaving = {sequence for sequence in self.scheduler._leaving if sequence.finish is None}
             assert {*self.scheduler.running, *self.scheduler.waiting, *leaving} == set(self.live)
             for sequence in self.scheduler.running:
-                named = int(self.scheduler.seats.named[sequence.seat])
-                mine = self.scheduler.seats.pages(sequence.seat)[:named].tolist()
+                named = int(self.scheduler.table.named[sequence.row])
+                mine = self.scheduler.table.pages(sequence.row)[:named].tolist()
                 assert self.scheduler.pages.find(sequence.page_keys(named)) == mine
 
     def teardown(self) -> None:
@@ -152,7 +152,7 @@ def test_a_long_prompt_stalls_no_decode() -> None:
     while not long.output:
         step, _ = drive.turn()
         assert step is not None
-        assert short in step.rows
+        assert short in step.sequences
         sizes.append(step.plan.tokens)
     assert sizes == [129] * 7 + [1 + 960 - 7 * 128, 1 + 40]  # the state after 960 tokens is a checkpoint
 
@@ -175,7 +175,7 @@ def test_first_come_first_served_even_when_a_later_one_would_fit() -> None:
     first, big, small = drive.add([1] * 65), drive.add([2] * 200), drive.add([3])
     step, _ = drive.turn()
     assert step is not None
-    assert step.rows == (first,)
+    assert step.sequences == (first,)
     assert list(drive.scheduler.waiting) == [big, small]
 
 

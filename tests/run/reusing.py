@@ -35,9 +35,9 @@ class Node:
         ahead: bool = False,
         deferred: bool = False,
     ) -> None:
-        seats, recurrent = 4, model.config.delta is not None
-        slots = (seats + checkpoints) if recurrent else 0
-        budget = (budget or Budget(tokens=512, mixed_tokens=128)).with_sequences(seats)
+        rows, recurrent = 4, model.config.delta is not None
+        slots = (rows + checkpoints) if recurrent else 0
+        budget = (budget or Budget(tokens=512, mixed_tokens=128)).with_sequences(rows)
         self.scheduler = Scheduler(pages, slots, CONTEXT, budget, recurrent)
         self.runner = Runner(model, pages + 1, slots + 1, "cpu", deferred)
         for pool in self.runner.cache.pools:

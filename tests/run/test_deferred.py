@@ -99,26 +99,26 @@ def test_a_state_is_written_at_the_eighth_token_and_when_it_is_settled(model: Qw
     ring = cache.ring
     assert ring is not None
     node.add(ids(3, 5), 8)
-    seat = None
+    slot = None
     written = []
     while node.scheduler.has_work:
         before = cache.states.clone()
         step = node.scheduler.plan()
         assert step is not None
-        seat = int(step.plan.slots[0])
+        slot = int(step.plan.slots[0])
         flight = (step, node.runner.launch(step.plan))
         node.launch_sampling(flight)
         node.scheduler.retire(step, flight[1].ids())
-        written.append(not torch.equal(cache.states[:, seat].nan_to_num(), before[:, seat].nan_to_num()))
-    assert seat is not None
+        written.append(not torch.equal(cache.states[:, slot].nan_to_num(), before[:, slot].nan_to_num()))
+    assert slot is not None
     # The prompt's own chunk, then seven tokens of which the state knows nothing.
     assert written == [True] + [False] * 7
-    assert ring.pending[seat] == 7
+    assert ring.pending[slot] == 7
     before = cache.states.clone()
-    cache.settle(torch.tensor([seat]))
+    cache.settle(torch.tensor([slot]))
     assert ring.pending.tolist() == [0] * len(ring.pending)
     changed = (cache.states.nan_to_num() != before.nan_to_num()).flatten(2).any(2).any(0)
-    assert changed.nonzero().flatten().tolist() == [seat]
+    assert changed.nonzero().flatten().tolist() == [slot]
 
 
 def test_the_plan_counts_the_ring(model: Qwen) -> None:

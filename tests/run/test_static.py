@@ -25,7 +25,7 @@ from node.run.static import StaticPass, StaticRunner
 from tests.model import tiny
 
 CONTEXT = 4 * PAGE
-SEATS = 17
+ROWS = 17
 SMALL = (1, 2, 4, 8, 12, 16, 24)
 
 
@@ -55,7 +55,7 @@ def static_of(model: Qwen) -> StaticRunner:
 
 def scheduler_of(model: Qwen, budget: Budget | None = None) -> Scheduler:
     recurrent = model.config.delta is not None
-    budget = (budget or Budget(tokens=512, mixed_tokens=128)).with_sequences(SEATS)
+    budget = (budget or Budget(tokens=512, mixed_tokens=128)).with_sequences(ROWS)
     return Scheduler(80, 40 if recurrent else 0, CONTEXT, budget, recurrent)
 
 
