@@ -20,7 +20,7 @@ MOST_PROMPTS = 32  # an organization's, begun and not done: more would only hold
 
 
 class Admitted(NamedTuple):
-    """A sequence that may begin, and the slot of the checkpoint that it goes on from, or SCRATCH."""
+    """A sequence that may begin, and the slot of the cached state that it goes on from, or SCRATCH."""
 
     sequence: Sequence
     slot: int
@@ -100,7 +100,7 @@ class Admission:
         return int(promised) + self._expected_pages(sequence) <= spare
 
     def _start(self, sequence: Sequence, hit: Hit) -> int:
-        """Give it a row and the pages of its prompt; returns the slot of its checkpoint, or SCRATCH."""
+        """Give it a row and the pages of its prompt; returns the slot of its cached state, or SCRATCH."""
         pages, table, output = self._prefixes.pages, self._table, self._expected_output(sequence)
         expected = self._expected_pages(sequence)
         self.waiting.admit(sequence, sequence.length - hit.tokens + output)
@@ -124,7 +124,7 @@ class Admission:
         return self._prefixes.restore(sequence, hit)
 
     def _cut(self, sequence: Sequence, tokens: int) -> None:
-        """Let a chunk end at the page boundary before `tokens`, so that the state then is a checkpoint."""
+        """Let a chunk end at the page boundary before `tokens`, so that the state then is a cached state."""
         if self._prefixes.keeps_states:
             self._table.cut(sequence.row, tokens // PAGE * PAGE)
 

@@ -299,7 +299,7 @@ class Engine:
 
     def _picture(self, steps: int, failures: int) -> EngineSnapshot:
         scheduler = self._scheduler
-        pages, checkpoints, counts = scheduler.pages, scheduler.prefixes.checkpoints, scheduler.counts
+        pages, states, counts = scheduler.pages, scheduler.prefixes.state_cache, scheduler.counts
         return EngineSnapshot(
             running=len(scheduler.running),
             waiting=len(scheduler.waiting),
@@ -308,8 +308,8 @@ class Engine:
             pages_total=pages.total,
             slots_free=scheduler.slots_free,
             slots_total=scheduler.slots_total,
-            checkpoints=len(checkpoints),
-            checkpoints_total=checkpoints.total,
+            cached_states=len(states),
+            cached_states_total=states.total,
             steps=steps,
             prompt_tokens=counts.prompt,
             sampled_tokens=counts.sampled,

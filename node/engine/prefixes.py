@@ -1,4 +1,4 @@
-"""What of a prompt need not be run again: pages and checkpoints, joined by their keys."""
+"""What of a prompt need not be run again: pages and cached states, joined by their keys."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from node.engine.checkpoints import Checkpoints
 from node.engine.pages import Pages
 from node.engine.plan import PAGE, SCRATCH
 from node.engine.pool import PoolError
 from node.engine.sequence import Sequence
+from node.engine.state_cache import StateCache
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
     """pages   of the longest prefix that is here
-    tokens  that need not be run; fewer than the pages hold where the newest checkpoint lies before their end
+    tokens  that need not be run; fewer than the pages hold where the newest cached state lies before their end
     """
 
     pages: list[int]
@@ -27,22 +27,22 @@ class Hit:
 class Prefixes:
     """The prefixes of past and running sequences.
 
-    A model with delta layers goes on from a checkpoint alone; without one its pages still spare their writes.
-    Pages may outlive their checkpoint, a checkpoint never its page.
+    A model with delta layers goes on from a cached state alone; without one its pages still spare their writes.
+    Pages may outlive their cached state, a cached state never its page.
     """
 
     def __init__(self, pages: int, first_slot: int, slots: int, recurrent: bool) -> None:
-        """A pool of `pages`, and checkpoints in `slots` slots from `first_slot` on."""
+        """A pool of `pages`, and cached states in `slots` slots from `first_slot` on."""
         self.recurrent = recurrent
-        self.checkpoints = Checkpoints(first_slot, slots)
-        self.pages = Pages(pages, self.checkpoints.forget)
+        self.state_cache = StateCache(first_slot, slots)
+        self.pages = Pages(pages, self.state_cache.forget)
         self._growing: dict[bytes, Sequence] = {}
         self._awaited: dict[Sequence, bytes] = {}
 
     @property
     def enabled(self) -> bool:
-        """Pages without any checkpoint would never spare a delta layer anything."""
-        return not self.recurrent or self.checkpoints.total > 0
+        """Pages without any cached state would never spare a delta layer anything."""
+        return not self.recurrent or self.state_cache.total > 0
 
     @property
     def keeps_states(self) -> bool:
@@ -54,23 +54,23 @@ class Prefixes:
             return Hit([], 0)
         keys = sequence.page_keys((sequence.length - 1) // PAGE)
         pages = self.pages.find(keys)
-        count = self.checkpoints.newest(keys[: len(pages)]) if self.recurrent else len(pages)
+        count = self.state_cache.newest(keys[: len(pages)]) if self.recurrent else len(pages)
         return Hit(pages, count * PAGE)
 
     def restore(self, sequence: Sequence, hit: Hit) -> int:
         """The slot from which a recurrent sequence goes on; SCRATCH where it begins or has no state."""
         if not self.recurrent or not hit.tokens:
             return SCRATCH
-        return self.checkpoints.use(sequence.keys[hit.tokens // PAGE - 1])
+        return self.state_cache.use(sequence.keys[hit.tokens // PAGE - 1])
 
     def refresh(self, sequence: Sequence, tokens: int) -> None:
-        """A later prompt may part from this one here: the checkpoint, if there is one, is of use still."""
+        """A later prompt may part from this one here: the cached state, if there is one, is of use still."""
         keys = sequence.page_keys(tokens // PAGE)
-        if keys and keys[-1] in self.checkpoints:
-            self.checkpoints.refresh(keys[-1])
+        if keys and keys[-1] in self.state_cache:
+            self.state_cache.refresh(keys[-1])
 
     def junction(self, sequence: Sequence, hit: Hit) -> int:
-        """The token count at which this sequence leaves another's path beyond its checkpoint, or 0."""
+        """The token count at which this sequence leaves another's path beyond its cached state, or 0."""
         count = len(hit.pages)
         if count * PAGE <= hit.tokens or not self.pages.branches(sequence.keys[count - 1]):
             return 0
@@ -131,9 +131,9 @@ class Prefixes:
 
     def save(self, sequence: Sequence, tokens: int) -> int | None:
         """A slot for the state after `tokens` tokens, a page boundary; None where it is not wanted."""
-        if sequence.page_keys(tokens // PAGE)[-1] in self.checkpoints:
+        if sequence.page_keys(tokens // PAGE)[-1] in self.state_cache:
             return None
-        return self.checkpoints.reserve()
+        return self.state_cache.reserve()
 
     def saved(self, sequence: Sequence, tokens: int, slot: int) -> None:
         """The step that wrote `slot` has run.
@@ -143,17 +143,17 @@ class Prefixes:
         """
         keys = sequence.keys[: tokens // PAGE]
         if keys[-1] not in self.pages:
-            self.checkpoints.give_back(slot)
+            self.state_cache.give_back(slot)
             return
         turns = {end // PAGE for end in sequence.turns}
-        before = self.checkpoints.newest(keys[:-1])
-        if before and before not in turns and self.checkpoints.supersede(keys[before - 1]):
+        before = self.state_cache.newest(keys[:-1])
+        if before and before not in turns and self.state_cache.supersede(keys[before - 1]):
             before = max((turn for turn in turns if turn < before and self._kept(keys, turn)), default=0)
         users = 0 if len(keys) in turns else 2
-        self.checkpoints.keep(keys[-1], slot, tokens - before * PAGE, users)
+        self.state_cache.keep(keys[-1], slot, tokens - before * PAGE, users)
 
     def _kept(self, keys: list[bytes], count: int) -> bool:
-        return count > 0 and keys[count - 1] in self.checkpoints
+        return count > 0 and keys[count - 1] in self.state_cache
 
     def clear(self) -> None:
         """Forget all that no running sequence holds."""
@@ -162,9 +162,9 @@ class Prefixes:
     def audit(self, held: NDArray[np.int64], reserved: list[int], running: set[Sequence]) -> None:
         """Raise PoolError unless all of it is explained by what sequences hold and steps write."""
         self.pages.audit(held)
-        self.checkpoints.audit(reserved)
-        if any(key not in self.pages for key in self.checkpoints):
-            raise PoolError("a checkpoint has outlived its page")
+        self.state_cache.audit(reserved)
+        if any(key not in self.pages for key in self.state_cache):
+            raise PoolError("a cached state has outlived its page")
         if not running.issuperset(self._growing.values()):
             raise PoolError("a prefix is waited for that nobody computes")
         if not running.isdisjoint(self._awaited):

@@ -60,7 +60,7 @@ class Scheduler:
     """
 
     def __init__(self, pages: int, slots: int, context: int, budget: Budget, recurrent: bool) -> None:
-        """Slots beyond those of the sequences hold checkpoints; `recurrent`: the model has delta layers."""
+        """Slots beyond those of the sequences hold cached states; `recurrent`: the model has delta layers."""
         rows = min(budget.sequences, slots) if recurrent else budget.sequences
         self.budget = budget
         self.table = BatchTable(rows, context)
@@ -82,11 +82,11 @@ class Scheduler:
 
     @property
     def slots_total(self) -> int:
-        return self.table.pool.total + self.prefixes.checkpoints.total if self._recurrent else 0
+        return self.table.pool.total + self.prefixes.state_cache.total if self._recurrent else 0
 
     @property
     def slots_free(self) -> int:
-        """Slots that no sequence has; those of checkpoints count, for they make room."""
+        """Slots that no sequence has; those of cached states count, for they make room."""
         return self.slots_total - (self.table.pool.held if self._recurrent else 0)
 
     def check(self, sequence: Sequence) -> None:
@@ -165,7 +165,7 @@ class Scheduler:
         """The step could not be run: end all its sequences and take everything back."""
         self._land(step)
         for save in step.saves:
-            self.prefixes.checkpoints.give_back(save.slot)
+            self.prefixes.state_cache.give_back(save.slot)
         progress = []
         for sequence in dict.fromkeys([*step.sequences, *(restore.sequence for restore in step.restores)]):
             if sequence.finish is None:

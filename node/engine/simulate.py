@@ -25,14 +25,14 @@ PERCENTILES = (50, 90, 99)
 class Setup:
     """The node that is simulated: one H200 with Qwen3.5-9B, unless told otherwise.
 
-    reuse  keep checkpoints; off, every prompt is run whole
+    reuse  keep states; off, every prompt is run whole
     fair   queue by organization; off, whoever comes first is first
     """
 
     device: Device = H200
     work: Work = QWEN3_5_9B
     pages: int = 46_000
-    checkpoints: int = 128
+    cached_states: int = 128
     context: int = 32_768
     budget: Budget = field(default_factory=lambda: Budget(256, 8192, 512))
     reuse: bool = True
@@ -115,7 +115,7 @@ def simulate(path: Path, setup: Setup | None = None) -> str:
 
 def replay(requests: list[Request], setup: Setup) -> Outcome:
     """Run all requests to their end."""
-    slots = setup.budget.sequences + (setup.checkpoints if setup.reuse else 0)
+    slots = setup.budget.sequences + (setup.cached_states if setup.reuse else 0)
     scheduler = Scheduler(setup.pages, slots, setup.context, setup.budget, recurrent=True)
     followers: dict[str, list[Request]] = defaultdict(list)
     arrivals: list[tuple[float, int, Request]] = []

@@ -30,7 +30,7 @@ class Save(NamedTuple):
 
 
 class Restore(NamedTuple):
-    """A checkpoint in `slot`, copied to where the sequence goes on before the pass."""
+    """A cached state in `slot`, copied to where the sequence goes on before the pass."""
 
     sequence: Sequence
     slot: int

@@ -10,8 +10,8 @@ from node.model.config import DeltaConfig, ModelConfig
 DTYPE_BYTES = {"bfloat16": 2, "float32": 4}
 USABLE = 0.92  # the rest is the driver's, the allocator's rounding and other processes'
 SLOT_SHARE = 0.25  # of what weights and workspace leave: beyond it slots would starve the pages they serve
-SEQUENCES_PER_CHECKPOINT = 2  # a conversation keeps two, and half of those that could run are often at rest
-LEAST_CHECKPOINTS = 8  # a few agents side by side, even where few sequences run at once
+SEQUENCES_PER_CACHED_STATE = 2  # a conversation keeps two, and half of those that could run are often at rest
+LEAST_CACHED_STATES = 8  # a few agents side by side, even where few sequences run at once
 GIB = 2**30
 
 
@@ -25,7 +25,7 @@ class MemoryPlan:
 
     memory     the device's, or what the operator allows
     workspace  activations of the largest step, and logits
-    slots      of the sequences and of checkpoints
+    slots      of the sequences and of cached states
     """
 
     memory: int
@@ -39,7 +39,7 @@ class MemoryPlan:
     context: int
 
     @property
-    def checkpoints(self) -> int:
+    def cached_states(self) -> int:
         """Slots that keep the state at the end of a prefix."""
         return max(0, self.slots - self.sequences)
 
@@ -62,9 +62,7 @@ class MemoryPlan:
 
     def table(self) -> str:
         """For people."""
-        slot = (
-            f"{self.slots:,} slots of {self.slot_bytes / 2**20:.1f} MiB, {self.checkpoints:,} for checkpoints"
-        )
+        slot = f"{self.slots:,} slots of {self.slot_bytes / 2**20:.1f} MiB, {self.cached_states:,} for cached states"
         rows = (
             ("weights", self.weights, ""),
             ("workspace", self.workspace, "activations of the largest step, logits"),
@@ -125,10 +123,10 @@ def plan_memory(
 
 def _slots(sequences: int, most: int) -> tuple[int, int]:
     """(sequences, slots) of at most `most` slots; where they are short both kinds are."""
-    checkpoints = max(LEAST_CHECKPOINTS, sequences // SEQUENCES_PER_CHECKPOINT)
-    if sequences + checkpoints <= most:
-        return sequences, sequences + checkpoints
-    running = min(sequences, most - most // (SEQUENCES_PER_CHECKPOINT + 1))
+    cached_states = max(LEAST_CACHED_STATES, sequences // SEQUENCES_PER_CACHED_STATE)
+    if sequences + cached_states <= most:
+        return sequences, sequences + cached_states
+    running = min(sequences, most - most // (SEQUENCES_PER_CACHED_STATE + 1))
     return running, most
 
 

@@ -95,7 +95,7 @@ class Runner:
                 self.cache.settle(tensor(plan.slots[plan.decode_rows :], self.device))
 
     def after(self, plan: StepPlan) -> None:
-        """Slots that the forward pass has left, kept as checkpoints."""
+        """Slots that the forward pass has left, kept as cached states."""
         if len(plan.saves):
             pairs = tensor(plan.saves, self.device)
             self.cache.settle(pairs[:, 0].contiguous())

@@ -13,7 +13,7 @@ class EngineSnapshot:
     pages_free, pages_total         the free ones include
     pages_idle                      those that are kept for reuse until room is needed
     slots_free, slots_total         the free ones include
-    checkpoints, checkpoints_total  those kept for reuse, and how many there may be
+    cached_states, cached_states_total  those kept for reuse, and how many there may be
     steps                           since the start, failed ones included
     prompt_tokens, sampled_tokens   run for the first time, and sampled, since the start
     reused_tokens                   of prompts that did not have to be run
@@ -28,8 +28,8 @@ class EngineSnapshot:
     pages_total: int
     slots_free: int
     slots_total: int
-    checkpoints: int
-    checkpoints_total: int
+    cached_states: int
+    cached_states_total: int
     steps: int
     prompt_tokens: int
     sampled_tokens: int
@@ -50,8 +50,8 @@ class EngineSnapshot:
 
     @property
     def slots_left(self) -> int:
-        """What a sequence could have and none has: checkpoints have slots of their own."""
-        return self.slots_free - self.checkpoints_total
+        """What a sequence could have and none has: cached states have slots of their own."""
+        return self.slots_free - self.cached_states_total
 
     @property
     def usage(self) -> float:

@@ -41,13 +41,13 @@ class Drive:
         self,
         pages: int = 64,
         rows: int = 4,
-        checkpoints: int = 8,
+        cached_states: int = 8,
         context: int = 16 * PAGE,
         budget: Budget | None = None,
         recurrent: bool = True,
         ahead: bool = False,
     ) -> None:
-        slots = rows + checkpoints
+        slots = rows + cached_states
         budget = (budget or Budget(tokens=1024)).with_sequences(rows)
         self.scheduler = Scheduler(pages, slots, context, budget, recurrent)
         self.runner = MemoryRunner(pages, slots, recurrent)

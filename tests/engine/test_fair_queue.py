@@ -9,7 +9,7 @@ from tests.engine.drive import Drive, random_ids
 
 
 def test_a_flood_does_not_push_another_organizations_requests_back() -> None:
-    drive = Drive(rows=2, checkpoints=0, budget=Budget(2, 256, 128))
+    drive = Drive(rows=2, cached_states=0, budget=Budget(2, 256, 128))
     flood = [drive.add(random_ids(n, 60), 5, organization="flood") for n in range(40)]
     drive.turn()
     quiet = [drive.add(random_ids(n, 60), 5, organization="quiet") for n in range(50, 54)]
@@ -21,7 +21,7 @@ def test_a_flood_does_not_push_another_organizations_requests_back() -> None:
 
 
 def test_who_comes_back_from_idling_has_earned_nothing_by_it() -> None:
-    drive = Drive(rows=1, checkpoints=0)
+    drive = Drive(rows=1, cached_states=0)
     drive.add([1], 1, organization="idle")
     drive.run()
     for n in range(30):
@@ -36,7 +36,7 @@ def test_who_comes_back_from_idling_has_earned_nothing_by_it() -> None:
 
 
 def test_long_answers_are_charged_as_they_turn_out() -> None:
-    drive = Drive(rows=1, checkpoints=0)
+    drive = Drive(rows=1, cached_states=0)
     for n in range(12):
         drive.add(random_ids(n, 10), 200, organization="long")
         for part in range(2):
@@ -46,7 +46,7 @@ def test_long_answers_are_charged_as_they_turn_out() -> None:
 
 
 def test_clocks_of_idle_organizations_are_forgotten() -> None:
-    drive = Drive(rows=1, checkpoints=0)
+    drive = Drive(rows=1, cached_states=0)
     for n in range(50):
         drive.answer([1, 2, 3], 2, organization=f"org{n}")
     assert len(drive.scheduler.waiting._clocks) < 5
@@ -91,4 +91,4 @@ def test_a_flood_of_prompts_neither_takes_all_seats_nor_delays_anothers_first_to
     while not quiet.output:
         drive.turn()
         turns += 1
-    assert turns <= 4  # 600 tokens at half of 512 a step, cut at its checkpoint
+    assert turns <= 4  # 600 tokens at half of 512 a step, cut at its cached state

@@ -1,4 +1,4 @@
-"""Pages and checkpoints as pools of their own: whatever happens to them, all are explained."""
+"""Pages and cached states as pools of their own: whatever happens to them, all are explained."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from node.engine.checkpoints import Checkpoints
 from node.engine.pages import Pages
 from node.engine.plan import PAGE, SCRATCH
 from node.engine.pool import PoolError
 from node.engine.prefixes import Prefixes
 from node.engine.sampling import Sampling
 from node.engine.sequence import Sequence
+from node.engine.state_cache import StateCache
 
 TOTAL = 9
 
@@ -104,55 +104,55 @@ def test_the_page_idle_longest_goes_first_and_the_end_of_a_path_before_its_begin
     assert gone == [b"xx", b"x", b"yy"]
 
 
-def test_checkpoints_of_equal_worth_make_room_by_last_use_and_never_while_written() -> None:
-    checkpoints = Checkpoints(first=5, total=2)
-    a, b = checkpoints.reserve(), checkpoints.reserve()
+def test_cached_states_of_equal_worth_make_room_by_last_use_and_never_while_written() -> None:
+    cache = StateCache(first=5, total=2)
+    a, b = cache.reserve(), cache.reserve()
     assert {a, b} == {5, 6}
-    assert checkpoints.reserve() is None
-    checkpoints.keep(b"a", a, 100)
-    checkpoints.keep(b"b", b, 100)
-    checkpoints.use(b"a")
-    c = checkpoints.reserve()
+    assert cache.reserve() is None
+    cache.keep(b"a", a, 100)
+    cache.keep(b"b", b, 100)
+    cache.use(b"a")
+    c = cache.reserve()
     assert c == b
-    assert list(checkpoints) == [b"a"]
-    checkpoints.audit([c])
+    assert list(cache) == [b"a"]
+    cache.audit([c])
     with pytest.raises(PoolError):
-        checkpoints.audit([])
-    checkpoints.keep(b"a", c, 100)  # a twin: the first stays
-    checkpoints.audit([])
-    assert (checkpoints.newest([b"a", b"x"]), checkpoints.newest([b"x"])) == (1, 0)
+        cache.audit([])
+    cache.keep(b"a", c, 100)  # a twin: the first stays
+    cache.audit([])
+    assert (cache.newest([b"a", b"x"]), cache.newest([b"x"])) == (1, 0)
 
 
-def test_a_flood_of_short_prompts_does_not_take_a_long_ones_checkpoint_but_time_does() -> None:
-    checkpoints = Checkpoints(first=1, total=4)
-    checkpoints.keep(b"long", checkpoints.reserve(), 1000)
+def test_a_flood_of_short_prompts_does_not_take_a_long_ones_state_but_time_does() -> None:
+    cache = StateCache(first=1, total=4)
+    cache.keep(b"long", cache.reserve(), 1000)
     for n in range(30):
-        checkpoints.keep(b"short%d" % n, checkpoints.reserve(), 100)
+        cache.keep(b"short%d" % n, cache.reserve(), 100)
         if n == 20:
-            assert b"long" in checkpoints
+            assert b"long" in cache
     for n in range(30, 60):
-        checkpoints.keep(b"short%d" % n, checkpoints.reserve(), 100)
-    assert b"long" not in checkpoints
+        cache.keep(b"short%d" % n, cache.reserve(), 100)
+    assert b"long" not in cache
 
 
-def test_a_superseded_checkpoint_goes_first() -> None:
-    checkpoints = Checkpoints(first=1, total=2)
-    checkpoints.keep(b"turn 1", checkpoints.reserve(), 1000)
-    checkpoints.keep(b"other", checkpoints.reserve(), 10)
-    assert checkpoints.supersede(b"turn 1")
-    checkpoints.give_back(checkpoints.reserve())
-    assert list(checkpoints) == [b"other"]
+def test_a_superseded_state_goes_first() -> None:
+    cache = StateCache(first=1, total=2)
+    cache.keep(b"turn 1", cache.reserve(), 1000)
+    cache.keep(b"other", cache.reserve(), 10)
+    assert cache.supersede(b"turn 1")
+    cache.give_back(cache.reserve())
+    assert list(cache) == [b"other"]
 
 
 def test_where_several_went_on_nothing_is_superseded() -> None:
-    checkpoints = Checkpoints(first=1, total=2)
-    checkpoints.keep(b"shared", checkpoints.reserve(), 1000)
-    checkpoints.keep(b"other", checkpoints.reserve(), 10)
-    checkpoints.use(b"shared")
-    checkpoints.use(b"shared")
-    assert not checkpoints.supersede(b"shared")
-    checkpoints.reserve()
-    assert list(checkpoints) == [b"shared"]
+    cache = StateCache(first=1, total=2)
+    cache.keep(b"shared", cache.reserve(), 1000)
+    cache.keep(b"other", cache.reserve(), 10)
+    cache.use(b"shared")
+    cache.use(b"shared")
+    assert not cache.supersede(b"shared")
+    cache.reserve()
+    assert list(cache) == [b"shared"]
 
 
 def test_two_hundred_thousand_pages_do_not_slow_a_lookup() -> None:

@@ -53,7 +53,7 @@ def test_a_short_prompt_hits_from_its_first_page_on() -> None:
 def test_twenty_turns_of_an_agent_run_only_what_each_turn_added() -> None:
     """Tool loop: each prompt is the one before, what was answered, and the tool's result."""
     for recurrent in (False, True):
-        drive = Drive(pages=120, context=64 * PAGE, recurrent=recurrent, checkpoints=4)
+        drive = Drive(pages=120, context=64 * PAGE, recurrent=recurrent, cached_states=4)
         prompt, before = random_ids(0, 700), 0
         for turn in range(20):
             sequence = drive.answer([*prompt, 1, 2, 3], 30, boundaries=(700, len(prompt)))
@@ -88,7 +88,7 @@ def test_two_identical_prompts_at_once_run_the_prefix_once() -> None:
 
 
 def test_a_follower_parts_where_it_must_and_others_pass_it() -> None:
-    """The leader leaves a checkpoint where its follower parts from it, though no turn ends there."""
+    """The leader leaves a cached state where its follower parts from it, though no turn ends there."""
     drive = Drive(budget=Budget(4, 128, 128))
     shared = random_ids(1, 330)
     leader = drive.add(shared + random_ids(2, 100))
@@ -120,11 +120,11 @@ def test_a_junction_is_kept_for_the_third_that_comes_by() -> None:
     shared = random_ids(1, 330)
     first, second, third = (drive.answer(shared + random_ids(n, 150)) for n in (2, 3, 4))
     assert (first.cached, second.cached, third.cached) == (0, 0, 320)
-    assert len(drive.scheduler.prefixes.checkpoints) == 4  # three prompts' ends and the junction
+    assert len(drive.scheduler.prefixes.state_cache) == 4  # three prompts' ends and the junction
 
 
 def test_a_junction_outlives_the_many_that_pass_it_and_a_past_turn_does_not() -> None:
-    drive = Drive(pages=200, checkpoints=4)
+    drive = Drive(pages=200, cached_states=4)
     shared = random_ids(1, 330)
     for n in range(30):
         answer = drive.answer(shared + random_ids(n, 150))
@@ -135,23 +135,23 @@ def test_a_junction_outlives_the_many_that_pass_it_and_a_past_turn_does_not() ->
     assert drive.answer(shared + random_ids(99, 150)).cached == 320
 
 
-def test_pages_outlive_their_checkpoint_and_spare_their_writes() -> None:
-    drive = Drive(checkpoints=1)
+def test_pages_outlive_their_state_and_spare_their_writes() -> None:
+    drive = Drive(cached_states=1)
     first, other = random_ids(1, 300), random_ids(2, 300)
     drive.answer(first)
-    drive.answer(other)  # takes the only checkpoint
+    drive.answer(other)  # takes the only cached state
     again = drive.answer(first, 5)
     assert again.cached == 0
     assert sum(len(plan.dry) for plan in drive.runner.plans) == 256
 
 
-def test_a_checkpoint_goes_with_its_page() -> None:
+def test_a_state_goes_with_its_page() -> None:
     drive = Drive(pages=6, rows=1)
     drive.answer(random_ids(1, 300))
-    checkpoints = drive.scheduler.prefixes.checkpoints
-    assert len(checkpoints) == 1
+    cache = drive.scheduler.prefixes.state_cache
+    assert len(cache) == 1
     drive.answer(random_ids(2, 64 * 5), 1)  # five of six pages: the last of the first prefix goes
-    assert len(checkpoints) == 1
+    assert len(cache) == 1
     assert drive.answer(random_ids(1, 300), 3).cached == 0
 
 
@@ -181,8 +181,8 @@ def test_two_organizations_at_once_do_not_wait_for_each_other() -> None:
     assert not drive.scheduler.waiting
 
 
-def test_without_slots_for_checkpoints_nothing_is_kept() -> None:
-    drive = Drive(checkpoints=0)
+def test_without_slots_for_states_nothing_is_kept() -> None:
+    drive = Drive(cached_states=0)
     prompt = random_ids(1, 300)
     drive.answer(prompt)
     assert drive.answer(prompt).cached == 0
@@ -201,7 +201,7 @@ def test_a_failed_step_leaves_nothing_to_reuse() -> None:
     prompt = random_ids(1, 300)
     drive.add(prompt)
     drive.fail()
-    assert drive.scheduler.pages.idle == len(drive.scheduler.prefixes.checkpoints) == 0
+    assert drive.scheduler.pages.idle == len(drive.scheduler.prefixes.state_cache) == 0
     assert drive.answer(prompt).cached == 0
 
 
@@ -210,7 +210,7 @@ def test_a_boundary_beyond_the_prompt_is_refused() -> None:
         make("s", [1] * 10, 1, boundaries=(5, 11))
 
 
-def test_few_checkpoints_a_prompt() -> None:
+def test_few_cached_states_a_prompt() -> None:
     """PR sglang#27220: state kept for every chunk made the first token six times slower."""
     drive = Drive(pages=64, context=40 * PAGE, budget=Budget(4, 64, 64))
     drive.answer(random_ids(1, 2000), boundaries=(1500, 1990))
@@ -220,7 +220,7 @@ def test_few_checkpoints_a_prompt() -> None:
 def test_random_conversations_that_branch_are_exact() -> None:
     draw = np.random.default_rng(4)
     for recurrent in (False, True):
-        drive = Drive(pages=40, checkpoints=3, recurrent=recurrent, budget=Budget(4, 200, 100))
+        drive = Drive(pages=40, cached_states=3, recurrent=recurrent, budget=Budget(4, 200, 100))
         past = [random_ids(0, 150)]
         for n in range(100):
             stem = past[int(draw.integers(len(past)))]

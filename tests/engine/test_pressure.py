@@ -60,7 +60,7 @@ def test_answers_are_those_alone_whatever_makes_room(recurrent: bool, ahead: boo
 
 
 def test_the_youngest_makes_room_and_resumes_to_the_same_tokens() -> None:
-    drive = Drive(pages=6, rows=3, checkpoints=2, context=4 * PAGE)
+    drive = Drive(pages=6, rows=3, cached_states=2, context=4 * PAGE)
     drive.scheduler.admission.lengths = OutputLengths(1)
     prompts = [random_ids(n, 60) for n in range(3)]
     old, middle, young = (drive.add(prompt, 100) for prompt in prompts)
@@ -74,7 +74,7 @@ def test_the_youngest_makes_room_and_resumes_to_the_same_tokens() -> None:
 
 
 def test_recomputed_reused_and_first_run_tokens_are_counted_apart() -> None:
-    drive = Drive(pages=6, rows=3, checkpoints=2, context=4 * PAGE)
+    drive = Drive(pages=6, rows=3, cached_states=2, context=4 * PAGE)
     drive.scheduler.admission.lengths = OutputLengths(1)
     prompts = [random_ids(n, 60) for n in range(3)]
     for prompt in prompts:
@@ -101,7 +101,7 @@ def test_a_chunk_in_flight_whose_sequence_makes_room_is_counted_as_run_first() -
 
 
 def test_a_step_that_preempts_admits_nobody() -> None:
-    drive = Drive(pages=4, rows=4, checkpoints=0, context=4 * PAGE, recurrent=False)
+    drive = Drive(pages=4, rows=4, cached_states=0, context=4 * PAGE, recurrent=False)
     drive.scheduler.admission.lengths = OutputLengths(1)
     for n in range(3):
         drive.add(random_ids(n, 60), 100)
@@ -113,13 +113,13 @@ def test_a_step_that_preempts_admits_nobody() -> None:
 
 def test_a_likely_output_is_reserved_and_a_limit_is_not() -> None:
     """The peers' choices are to reserve max_tokens, which serialises the node, or nothing, which thrashes."""
-    drive = Drive(pages=16, rows=8, checkpoints=0, recurrent=False)
+    drive = Drive(pages=16, rows=8, cached_states=0, recurrent=False)
     drive.scheduler.admission.lengths = OutputLengths(64)
     for n in range(8):
         drive.add(random_ids(n, 60), 900)
     drive.turn()
     assert len(drive.scheduler.running) == 8  # 60 + 64 - 1 tokens are two pages
-    drive = Drive(pages=16, rows=8, checkpoints=0, recurrent=False)
+    drive = Drive(pages=16, rows=8, cached_states=0, recurrent=False)
     drive.scheduler.admission.lengths = OutputLengths(256)
     for n in range(8):
         drive.add(random_ids(n, 60), 900)
@@ -166,7 +166,7 @@ def test_what_waits_past_its_deadline_ends_and_has_cost_nothing() -> None:
 
 
 def test_a_preempted_sequence_has_begun_and_does_not_expire() -> None:
-    drive = Drive(pages=6, rows=3, checkpoints=2, context=4 * PAGE)
+    drive = Drive(pages=6, rows=3, cached_states=2, context=4 * PAGE)
     drive.scheduler.admission.lengths = OutputLengths(1)
     sequences = [drive.add(random_ids(n, 60), 100, deadline=1.0) for n in range(3)]
     while drive.scheduler.counts.preemptions == 0:

@@ -19,13 +19,13 @@ STOP = 7
 
 
 class SchedulerWalk(RuleBasedStateMachine):
-    """Arrivals that share prefixes, steps, cancellations, failures, pages and checkpoints too few for all of it:
+    """Arrivals that share prefixes, steps, cancellations, failures, pages and cached states too few for all of it:
     each answer equals the one alone, nothing is lost, and everything is explained after every event."""
 
     @initialize(
         pages=st.integers(4, 14),
         rows=st.integers(1, 5),
-        checkpoints=st.integers(0, 4),
+        cached_states=st.integers(0, 4),
         recurrent=st.booleans(),
         ahead=st.booleans(),
         tokens=st.integers(1, 200),
@@ -36,7 +36,7 @@ class SchedulerWalk(RuleBasedStateMachine):
         self,
         pages: int,
         rows: int,
-        checkpoints: int,
+        cached_states: int,
         recurrent: bool,
         ahead: bool,
         tokens: int,
@@ -44,7 +44,7 @@ class SchedulerWalk(RuleBasedStateMachine):
         guess: int,
     ) -> None:
         self.budget = Budget(tokens=tokens, mixed_tokens=mixed)
-        self.drive = Drive(pages, rows, checkpoints, CONTEXT, self.budget, recurrent, ahead)
+        self.drive = Drive(pages, rows, cached_states, CONTEXT, self.budget, recurrent, ahead)
         self.scheduler = self.drive.scheduler
         self.scheduler.admission.lengths = OutputLengths(guess)
         self.live: dict[Sequence, tuple[list[int], Finish]] = {}
@@ -154,7 +154,7 @@ def test_a_long_prompt_stalls_no_decode() -> None:
         assert step is not None
         assert short in step.sequences
         sizes.append(step.plan.tokens)
-    assert sizes == [129] * 7 + [1 + 960 - 7 * 128, 1 + 40]  # the state after 960 tokens is a checkpoint
+    assert sizes == [129] * 7 + [1 + 960 - 7 * 128, 1 + 40]  # the state after 960 tokens is a cached state
 
 
 def test_several_long_prompts_share_the_budget_and_a_short_one_is_not_behind_them() -> None:

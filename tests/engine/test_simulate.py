@@ -16,7 +16,7 @@ from node.engine.trace import Request, TraceError, read_trace, text_ids, write_t
 from tests.engine.drive import Drive, random_ids
 
 TRACES = Path(__file__).parents[2] / "bench" / "traces"
-SMALL = Setup(pages=600, checkpoints=16, budget=Budget(16, 4096, 512))
+SMALL = Setup(pages=600, cached_states=16, budget=Budget(16, 4096, 512))
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ class FakeCuda(TorchFunctionMode):
         self._pinned: list[torch.UntypedStorage] = []
 
     def source(self, config: ModelConfig) -> Source:
-        """A checkpoint on the device."""
+        """A cached state on the device."""
         return MetaSource(config, CUDA)
 
     @contextmanager

@@ -30,13 +30,13 @@ class Node:
         self,
         model: Qwen,
         pages: int = 40,
-        checkpoints: int = 6,
+        cached_states: int = 6,
         budget: Budget | None = None,
         ahead: bool = False,
         deferred: bool = False,
     ) -> None:
         rows, recurrent = 4, model.config.delta is not None
-        slots = (rows + checkpoints) if recurrent else 0
+        slots = (rows + cached_states) if recurrent else 0
         budget = (budget or Budget(tokens=512, mixed_tokens=128)).with_sequences(rows)
         self.scheduler = Scheduler(pages, slots, CONTEXT, budget, recurrent)
         self.runner = Runner(model, pages + 1, slots + 1, "cpu", deferred)

@@ -38,7 +38,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Qwen:
 
 @pytest.mark.parametrize("chunk", [1, 63, 127])
 def test_hit_equals_cold(model: Qwen, chunk: int) -> None:
-    """127 leaves one token to the checkpoint, which the ring takes, and longer rows after it."""
+    """127 leaves one token to the cached state, which the ring takes, and longer rows after it."""
     prompt = ids(1, 139)
     budget = Budget(4, chunk, chunk)
     warm, cold = Node(model, budget=budget, deferred=True), Node(model)
@@ -65,7 +65,7 @@ def test_rows_of_one_token_and_of_several_follow_each_other(model: Qwen) -> None
 def test_mixed_steps_and_preemption(model: Qwen, ahead: bool) -> None:
     """Slots are cleared, restored and taken over while their rings hold something."""
     deferred, plain = (
-        Node(model, pages=6, checkpoints=2, ahead=ahead, deferred=deferred) for deferred in (True, False)
+        Node(model, pages=6, cached_states=2, ahead=ahead, deferred=deferred) for deferred in (True, False)
     )
     pairs = []
     for n in range(5):

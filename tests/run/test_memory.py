@@ -41,7 +41,7 @@ def plan(config: ModelConfig, memory: float, context: int = 32768, dtype: str = 
 def test_the_9b_on_a_large_card_runs_256_sequences() -> None:
     got = plan(HYBRID_9B, 139)
     assert got.weights == 2 * 8_953_803_264
-    assert (got.page_bytes, got.sequences, got.checkpoints) == (PAGE * 32 * 1024, 256, 128)
+    assert (got.page_bytes, got.sequences, got.cached_states) == (PAGE * 32 * 1024, 256, 128)
     assert got.slot_bytes == 24 * (32 * 128 * 128 * 4 + 3 * 8192 * 2)
     assert got.total <= 139 * GIB * USABLE
     assert got.pages * PAGE > 2_500_000
@@ -50,7 +50,7 @@ def test_the_9b_on_a_large_card_runs_256_sequences() -> None:
 def test_a_24_gib_card_still_holds_one_whole_context() -> None:
     got = plan(HYBRID_9B, 24)
     assert got.pages * PAGE >= 32768
-    assert got.slots == got.sequences + got.checkpoints
+    assert got.slots == got.sequences + got.cached_states
     assert got.sequences >= 1
 
 
@@ -68,13 +68,13 @@ def test_what_does_not_fit_says_what_would() -> None:
 def test_no_more_pages_than_sequences_could_fill() -> None:
     assert plan(DENSE, 8, context=4096).pages == 256 * 4096 // PAGE
     assert plan(DENSE, 8, context=4096).slots == 0
-    assert plan(DENSE, 8, context=4096).checkpoints == 0
+    assert plan(DENSE, 8, context=4096).cached_states == 0
 
 
-def test_where_slots_are_short_checkpoints_keep_their_part() -> None:
+def test_where_slots_are_short_cached_states_keep_their_part() -> None:
     got = plan(HYBRID_9B, 26)
     assert got.sequences < 256
-    assert got.checkpoints == got.slots // 3 > 0
+    assert got.cached_states == got.slots // 3 > 0
 
 
 @given(
@@ -91,5 +91,5 @@ def test_a_plan_keeps_to_its_memory_and_holds_a_context(memory: float, context: 
         assert got.total <= got.memory * USABLE
         assert got.pages * PAGE >= context
         assert got.sequences >= 1
-        assert got.checkpoints <= max(8, got.sequences)
+        assert got.cached_states <= max(8, got.sequences)
         assert json.dumps(got.table())

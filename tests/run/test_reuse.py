@@ -26,7 +26,7 @@ def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def test_hit_equals_cold_at_every_remainder(model: Qwen) -> None:
     """Four at a time, in mixed steps; the cold node keeps nothing."""
     shared = ids(1, 2 * PAGE)
-    warm, cold = Node(model), Node(model, checkpoints=0)
+    warm, cold = Node(model), Node(model, cached_states=0)
     cold.scheduler.prefixes.find = lambda sequence: Hit([], 0)  # type: ignore[method-assign]
     cold.scheduler.prefixes.follow = lambda sequence, hit: None  # type: ignore[method-assign]
     warm.answer([*shared, 1])
@@ -63,10 +63,10 @@ def test_hit_equals_cold_beside_others(model: Qwen) -> None:
         assert hit.cached >= 2 * PAGE
 
 
-def test_after_eviction_of_a_checkpoint_its_pages_give_the_same(model: Qwen) -> None:
+def test_after_eviction_of_a_cached_state_its_pages_give_the_same(model: Qwen) -> None:
     """The state is computed again over pages that are kept: nothing is written to them."""
     first, other = ids(1, 300), ids(2, 300)
-    warm, cold = Node(model, checkpoints=1), Node(model)
+    warm, cold = Node(model, cached_states=1), Node(model)
     warm.answer(first)
     warm.answer(other)
     named = list(warm.scheduler.pages._idle)
@@ -88,7 +88,7 @@ def test_after_eviction_of_pages_the_rest_gives_the_same(model: Qwen) -> None:
 @pytest.mark.parametrize("ahead", [False, True])
 def test_preempted_and_resumed_equals_undisturbed(model: Qwen, ahead: bool) -> None:
     prompts = [ids(n, 60) for n in range(3)]
-    tight, roomy = Node(model, pages=6, checkpoints=2, ahead=ahead), Node(model)
+    tight, roomy = Node(model, pages=6, cached_states=2, ahead=ahead), Node(model)
     tight.scheduler.admission.lengths = OutputLengths(1)
     pairs = [(tight.add(prompt, 80), roomy.add(prompt, 80)) for prompt in prompts]
     tight.run()

@@ -103,7 +103,7 @@ def test_static_equals_eager_at_every_batch_size(model: Qwen, rows: int) -> None
 
 
 def test_mixed_and_decode_only_steps_alternate(model: Qwen) -> None:
-    """Sequences come while others decode, leave at different steps, and share prefixes kept as checkpoints."""
+    """Sequences come while others decode, leave at different steps, and share prefixes kept as cached states."""
 
     def arrivals() -> list[tuple[int, Sequence]]:
         shared = ids(7, 2 * PAGE)

@@ -18,7 +18,7 @@ from node.run.load import load_model
 from node.run.runner import Runner
 from tests.model import tiny
 
-CLIENTS, DISTINCT, PAGES, ROWS, CHECKPOINTS, CONTEXT = 200, 99, 60, 12, 6, 512
+CLIENTS, DISTINCT, PAGES, ROWS, CACHED_STATES, CONTEXT = 200, 99, 60, 12, 6, 512
 
 
 @pytest.fixture(scope="module", params=["tiny", pytest.param("demo", marks=pytest.mark.real)])
@@ -42,7 +42,7 @@ def ask(number: int) -> Sequence:
 
 
 def build(model: Qwen, ahead: bool, pages: int = PAGES) -> Engine:
-    slots = ROWS + CHECKPOINTS
+    slots = ROWS + CACHED_STATES
     runner = Runner(model, pages + 1, slots + 1, "cpu")
     scheduler = Scheduler(pages, slots, CONTEXT, Budget(ROWS, 256, 96), recurrent=True)
     return Engine(scheduler, runner, ahead=runner if ahead else None)

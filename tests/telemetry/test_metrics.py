@@ -16,8 +16,8 @@ SNAPSHOT = EngineSnapshot(
     pages_total=64,
     slots_free=9,
     slots_total=12,
-    checkpoints=1,
-    checkpoints_total=4,
+    cached_states=1,
+    cached_states_total=4,
     steps=41,
     prompt_tokens=500,
     sampled_tokens=70,
@@ -65,10 +65,10 @@ b3os_pages{state="free"} 30.0
 # TYPE b3os_slots gauge
 b3os_slots{state="held"} 3.0
 b3os_slots{state="free"} 5.0
-# HELP b3os_checkpoints Slots that keep the ends of prefixes.
-# TYPE b3os_checkpoints gauge
-b3os_checkpoints{state="kept"} 1.0
-b3os_checkpoints{state="free"} 3.0
+# HELP b3os_cached_states Slots that keep the ends of prefixes.
+# TYPE b3os_cached_states gauge
+b3os_cached_states{state="kept"} 1.0
+b3os_cached_states{state="free"} 3.0
 # HELP b3os_memory_plan_bytes Memory of the device, as planned.
 # TYPE b3os_memory_plan_bytes gauge
 b3os_memory_plan_bytes{part="weights"} 1000.0
@@ -130,10 +130,13 @@ def test_a_name_can_not_break_out_of_its_label() -> None:
 @pytest.mark.parametrize(
     ("more", "usage"),
     [
-        ({}, 3 / 8),  # slots, of which checkpoints have four more
+        ({}, 3 / 8),  # slots, of which cached states have four more
         ({"pages_free": 16}, 48 / 64),
-        ({"slots_free": 4}, 1.0),  # all that is left is kept for checkpoints
-        ({"slots_free": 0, "slots_total": 0, "checkpoints": 0, "checkpoints_total": 0}, 16 / 64),  # no slots
+        ({"slots_free": 4}, 1.0),  # all that is left is kept for cached states
+        (
+            {"slots_free": 0, "slots_total": 0, "cached_states": 0, "cached_states_total": 0},
+            16 / 64,
+        ),  # no slots
     ],
 )
 def test_usage_is_of_what_runs_out_first(more: dict[str, int], usage: float) -> None:

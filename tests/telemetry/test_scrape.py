@@ -165,6 +165,6 @@ def test_the_process_hands_over_its_plan_and_its_compiles(monkeypatch: pytest.Mo
     ]
     assert sum(size for name, size in told.items() if name.startswith("b3os_memory")) == plan.total
     assert told["b3os_pages free"] == plan.pages
-    assert told["b3os_slots free"] + told["b3os_checkpoints free"] == plan.slots
+    assert told["b3os_slots free"] + told["b3os_cached_states free"] == plan.slots
     node.compiles.total += 1
     assert values(metrics.text().decode())["b3os_compiles_after_ready_total"] == 1

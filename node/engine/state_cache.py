@@ -11,7 +11,7 @@ from node.engine.pool import Pool, PoolError
 
 
 @dataclass(slots=True)
-class Checkpoint:
+class CachedState:
     """slot
     tokens  that would have to be run again without it
     worth   while others are worth more, it makes room first
@@ -24,10 +24,10 @@ class Checkpoint:
     users: int
 
 
-class Checkpoints:
+class StateCache:
     """A budget of slots with its own order of leaving: those go first whose loss costs least (GreedyDual).
 
-    A checkpoint is worth the tokens that it spares, counted from the worth of what made room last; so among
+    A cached state is worth the tokens that it spares, counted from the worth of what made room last; so among
     equals the one used longest ago goes, and a flood of short prompts does not take a long one's place. A slot
     is reserved when a step is planned that writes it, and kept once that step has run.
     """
@@ -36,7 +36,7 @@ class Checkpoints:
         """Slots `first` to `first + total - 1`."""
         self._pool = Pool(total)
         self._offset = first - 1
-        self._kept: dict[bytes, Checkpoint] = {}  # in order of last use
+        self._kept: dict[bytes, CachedState] = {}  # in order of last use
         self._reserved: set[int] = set()
         self._level = 0
 
@@ -54,23 +54,23 @@ class Checkpoints:
         return self._pool.total
 
     def newest(self, keys: list[bytes]) -> int:
-        """How many of `keys`, a chain, the deepest checkpoint on it covers."""
+        """How many of `keys`, a chain, the deepest cached state on it covers."""
         for count in range(len(keys), 0, -1):
             if keys[count - 1] in self._kept:
                 return count
         return 0
 
     def use(self, key: bytes) -> int:
-        """The slot of a checkpoint, for a sequence that goes on from it."""
+        """The slot of a cached state, for a sequence that goes on from it."""
         self.refresh(key)
         self._kept[key].users += 1
         return self._kept[key].slot
 
     def refresh(self, key: bytes) -> None:
         """It proves its worth anew."""
-        checkpoint = self._kept.pop(key)
-        self._kept[key] = checkpoint
-        checkpoint.worth = self._level + checkpoint.tokens
+        cached = self._kept.pop(key)
+        self._kept[key] = cached
+        cached.worth = self._level + cached.tokens
 
     def supersede(self, key: bytes) -> bool:
         """The only sequence that went on from here has left a deeper one: False if there are others."""
@@ -97,7 +97,7 @@ class Checkpoints:
             self.give_back(slot)
             return
         self._reserved.remove(slot)
-        self._kept[key] = Checkpoint(slot, tokens, self._level + tokens, users)
+        self._kept[key] = CachedState(slot, tokens, self._level + tokens, users)
 
     def give_back(self, slot: int) -> None:
         """A reserved slot that is not needed after all."""
@@ -105,16 +105,16 @@ class Checkpoints:
         self._give(slot)
 
     def forget(self, key: bytes) -> None:
-        """Drop the checkpoint of `key`, if there is one."""
-        checkpoint = self._kept.pop(key, None)
-        if checkpoint is not None:
-            self._give(checkpoint.slot)
+        """Drop the cached state of `key`, if there is one."""
+        cached = self._kept.pop(key, None)
+        if cached is not None:
+            self._give(cached.slot)
 
     def audit(self, reserved: list[int]) -> None:
         """Raise PoolError unless each slot is free, kept under one key, or `reserved` by a step in flight."""
         if sorted(reserved) != sorted(self._reserved):
-            raise PoolError("checkpoints are being written by no step")
-        kept = [checkpoint.slot for checkpoint in self._kept.values()]
+            raise PoolError("cached states are being written by no step")
+        kept = [cached.slot for cached in self._kept.values()]
         self._pool.audit(np.array([*kept, *reserved], dtype=np.int64) - self._offset)
 
     def _give(self, slot: int) -> None:
