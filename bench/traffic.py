@@ -196,8 +196,8 @@ def delta_ring(launch: Launch) -> list[Access]:
 
 
 def _between_projections(launch: Launch) -> list[Access]:
-    """Of a row: columns once, and what moves up in the slot again; taps too though all rows share them; gates on every
-    turn of a program.
+    """Of a row: columns once, and what moves up in the slot again; conv_weight too though all rows share it; gates on
+    every turn of a program.
     """
     keys, rows = launch.grid
     heads, kernel = keys * launch["RATIO"], launch["KERNEL"]
@@ -206,8 +206,8 @@ def _between_projections(launch: Launch) -> list[Access]:
     return [
         Access("slots", rows * keys, rows),
         Access("qkv", 2 * rows * columns, rows * columns),
-        Access("conv_columns", rows * (3 * kernel - 4) * columns, 2 * rows * (kernel - 1) * columns),
-        Access("taps", rows * kernel * columns, kernel * columns),
+        Access("conv_state", rows * (3 * kernel - 4) * columns, 2 * rows * (kernel - 1) * columns),
+        Access("conv_weight", rows * kernel * columns, kernel * columns),
         *(Access(name, rows * turns, rows * heads) for name in ("a", "b")),
         *(Access(name, rows * turns, heads) for name in ("a_log", "dt_bias")),
         *each(rows * heads * launch["DV"], "out"),

@@ -1,13 +1,13 @@
 """A gated delta layer between its projections, for one new token a row.
 
-    window = [conv_columns[slot] ; qkv];  mixed[c] = silu(Σ_j taps[j, c] · window[j, c]);  keep window[1:]
+    window = [conv_state[slot] ; qkv];  mixed[c] = silu(Σ_j conv_weight[j, c] · window[j, c]);  keep window[1:]
     q, k, v = split(mixed), q and k of unit length;  g, β from a, b
     S = states[slot];  one step of the gated delta rule (see delta_rule);  states[slot] ← S
 
-R rows, C = 2·Hk·Dk + Hv·Dv columns, K taps. States are float32 and change in place.
+R rows, C = 2·Hk·Dk + Hv·Dv columns, a convolution of K tokens. States are float32 and change in place.
 
 The Triton kernel takes one program for a row's key head and its value heads in turn: q and k are convolved once, and
-nobody else reads the columns that the program moves. A whole state of 128 x 128 would lie in 64 registers of each of
+nobody else reads what of conv_state the program moves. A whole state of 128 x 128 would lie in 64 registers of each of
 256 threads and take 255 with what goes on around it, one program a multiprocessor; so 64 value columns at a time, which
 takes 128, with the next 64 on their way meanwhile: 32 KB in flight a program, two programs a multiprocessor, where
 27 KB keep an H200's memory busy.
@@ -20,7 +20,16 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from kernels.contract import FLOAT32, FLOATS, INDEX, check, check_rank
-from kernels.delta_rule import NORM_EPS, check_widths, gate_of, gates, heads, move_columns, next_columns, unit
+from kernels.delta_rule import (
+    NORM_EPS,
+    check_widths,
+    conv_step,
+    gate_of,
+    gates,
+    heads,
+    shift_conv_state,
+    unit,
+)
 from kernels.device import has_warpgroups, jit, launch, tl, uses_triton
 
 TILE = 64  # value columns at a time
@@ -30,17 +39,17 @@ def reference(
     qkv: Tensor,
     a: Tensor,
     b: Tensor,
-    taps: Tensor,
+    conv_weight: Tensor,
     a_log: Tensor,
     dt_bias: Tensor,
     states: Tensor,
-    conv_columns: Tensor,
+    conv_state: Tensor,
     slots: Tensor,
 ) -> Tensor:
     value_heads, key_dim, value_dim = states.shape[1:]
-    window = torch.cat([conv_columns.index_select(0, slots), qkv[:, None]], dim=1)
-    conv_columns.index_copy_(0, slots, window[:, 1:])
-    mixed = F.silu((window * taps).sum(dim=1))
+    window = torch.cat([conv_state.index_select(0, slots), qkv[:, None]], dim=1)
+    conv_state.index_copy_(0, slots, window[:, 1:])
+    mixed = F.silu((window * conv_weight).sum(dim=1))
     q, k, v = heads(mixed, value_heads, key_dim, value_dim)
     g, beta = gates(a, b, a_log, dt_bias)
     # [R, Hk, Hv / Hk, Dk, Dv]: the value heads of one key head stand side by side.
@@ -58,41 +67,41 @@ def delta_decode(
     qkv: Tensor,
     a: Tensor,
     b: Tensor,
-    taps: Tensor,
+    conv_weight: Tensor,
     a_log: Tensor,
     dt_bias: Tensor,
     states: Tensor,
-    conv_columns: Tensor,
+    conv_state: Tensor,
     slots: Tensor,
 ) -> Tensor:
-    """Return o [R, Hv, Dv] float32; change the rows' slots of states and conv_columns, and no other slot.
+    """Return o [R, Hv, Dv] float32; change the rows' slots of states and conv_state, and no other slot.
 
-    qkv            [R, C]                float32, bfloat16 or float16; may be a slice of wider rows
-    a, b           [R, Hv]               the same
-    taps           [K, C]                float32, the newest token's last
-    a_log, dt_bias [Hv]                  float32
-    states         [slots, Hv, Dk, Dv]   float32, contiguous
-    conv_columns   [slots, K − 1, C]     the type of qkv, contiguous, oldest first
-    slots          [R]                   int64; each row its own, but for the scratch slot
+    qkv             [R, C]               float32, bfloat16 or float16; may be a slice of wider rows
+    a, b            [R, Hv]              the same
+    conv_weight     [K, C]               float32, the newest token's last
+    a_log, dt_bias  [Hv]                 float32
+    states          [slots, Hv, Dk, Dv]  float32, contiguous
+    conv_state      [slots, K − 1, C]    the type of qkv, contiguous, oldest first
+    slots           [R]                  int64; each row its own, but for the scratch slot
     """
-    check_delta(qkv, a, b, taps, a_log, dt_bias, states, conv_columns)
+    check_delta(qkv, a, b, conv_weight, a_log, dt_bias, states, conv_state)
     check("slots", slots, (qkv.shape[0],), INDEX)
     if not uses_triton(qkv):
-        return reference(qkv, a, b, taps, a_log, dt_bias, states, conv_columns, slots)
+        return reference(qkv, a, b, conv_weight, a_log, dt_bias, states, conv_state, slots)
     value_heads, key_dim, value_dim = states.shape[1:]
     check_widths(key_dim, value_dim)
-    key_heads = key_heads_of(taps, states)
+    key_heads = key_heads_of(conv_weight, states)
     out = states.new_empty(qkv.shape[0], value_heads, value_dim)
     launch(
         delta_decode_kernel,
         (key_heads, qkv.shape[0]),
         *(qkv, qkv.stride(0), a, a.stride(0), b, b.stride(0)),
-        *(taps, a_log, dt_bias, states, conv_columns, slots, out),
+        *(conv_weight, a_log, dt_bias, states, conv_state, slots, out),
         HK=key_heads,
         RATIO=value_heads // key_heads,
         DK=key_dim,
         DV=value_dim,
-        KERNEL=taps.shape[0],
+        KERNEL=conv_weight.shape[0],
         EPS=NORM_EPS,
         STAGES=3 if has_warpgroups(qkv) else 2,  # two programs of 69 KB each fit into 227 KB, and not into 99
         **tile_of(key_dim, value_dim, TILE),
@@ -100,10 +109,10 @@ def delta_decode(
     return out
 
 
-def key_heads_of(taps: Tensor, states: Tensor) -> int:
+def key_heads_of(conv_weight: Tensor, states: Tensor) -> int:
     """How many key heads share the columns with the value heads of states."""
     value_heads, key_dim, value_dim = states.shape[1:]
-    return (taps.shape[1] - value_heads * value_dim) // (2 * key_dim)
+    return (conv_weight.shape[1] - value_heads * value_dim) // (2 * key_dim)
 
 
 def tile_of(key_dim: int, value_dim: int, most: int) -> dict[str, int]:
@@ -116,29 +125,29 @@ def check_delta(
     qkv: Tensor,
     a: Tensor,
     b: Tensor,
-    taps: Tensor,
+    conv_weight: Tensor,
     a_log: Tensor,
     dt_bias: Tensor,
     states: Tensor,
-    conv_columns: Tensor,
+    conv_state: Tensor,
 ) -> None:
     """What decode and prompt ask of the tensors they share."""
     check_rank("states", states, "SHKV")
-    check_rank("taps", taps, "KC")
+    check_rank("conv_weight", conv_weight, "KC")
     check_rank("qkv", qkv, "NC")
     value_heads, key_dim, value_dim = states.shape[1:]
-    kernel, columns = taps.shape
+    kernel, columns = conv_weight.shape
     keys = columns - value_heads * value_dim
     if keys <= 0 or keys % (2 * key_dim) or value_heads % (keys // (2 * key_dim)):
-        raise ValueError(f"taps: {columns} columns do not hold q, k and v of {states.shape[1:]}")
-    check("taps", taps, taps.shape, FLOAT32)
+        raise ValueError(f"conv_weight: {columns} columns do not hold q, k and v of {states.shape[1:]}")
+    check("conv_weight", conv_weight, conv_weight.shape, FLOAT32)
     check("states", states, states.shape, FLOAT32)
     check("qkv", qkv, (qkv.shape[0], columns), FLOATS, strided=True)
     for name, gate in (("a", a), ("b", b)):
         check(name, gate, (qkv.shape[0], value_heads), (qkv.dtype,), strided=True)
     check("a_log", a_log, (value_heads,), FLOAT32)
     check("dt_bias", dt_bias, (value_heads,), FLOAT32)
-    check("conv_columns", conv_columns, (states.shape[0], kernel - 1, columns), (qkv.dtype,))
+    check("conv_state", conv_state, (states.shape[0], kernel - 1, columns), (qkv.dtype,))
 
 
 @jit(do_not_specialize_on_alignment=["a", "b", "slots"])
@@ -149,11 +158,11 @@ def delta_decode_kernel(
     a_stride,
     b,
     b_stride,
-    taps,
+    conv_weight,
     a_log,
     dt_bias,
     states,
-    conv_columns,
+    conv_state,
     slots,
     out,
     HK: tl.constexpr,
@@ -171,21 +180,21 @@ def delta_decode_kernel(
     HV: tl.constexpr = HK * RATIO
     WIDTH: tl.constexpr = 2 * HK * DK + HV * DV
     x = qkv + row * qkv_stride
-    columns = conv_columns + slot * (KERNEL - 1) * WIDTH
+    window = conv_state + slot * (KERNEL - 1) * WIDTH
     keys = tl.arange(0, DK)
-    q = next_columns(x, columns, taps, head * DK + keys, WIDTH, KERNEL)
-    k = next_columns(x, columns, taps, (HK + head) * DK + keys, WIDTH, KERNEL)
+    q = conv_step(x, window, conv_weight, head * DK + keys, WIDTH, KERNEL)
+    k = conv_step(x, window, conv_weight, (HK + head) * DK + keys, WIDTH, KERNEL)
     q, k = unit(q, 0, EPS) * DK**-0.5, unit(k, 0, EPS)
     qk = tl.sum(q * k)
     tl.debug_barrier()
-    move_columns(x, columns, head * DK + keys, WIDTH, KERNEL)
-    move_columns(x, columns, (HK + head) * DK + keys, WIDTH, KERNEL)
+    shift_conv_state(x, window, head * DK + keys, WIDTH, KERNEL)
+    shift_conv_state(x, window, (HK + head) * DK + keys, WIDTH, KERNEL)
     for i in tl.range(RATIO * (DV // TILE), num_stages=STAGES):
         h = head * RATIO + i // (DV // TILE)
         values = i % (DV // TILE) * TILE + tl.arange(0, TILE)
         at = states + ((slot * HV + h) * DK + keys[:, None]) * DV + values[None, :]
         S = tl.load(at)
-        v = next_columns(x, columns, taps, 2 * HK * DK + h * DV + values, WIDTH, KERNEL)
+        v = conv_step(x, window, conv_weight, 2 * HK * DK + h * DV + values, WIDTH, KERNEL)
         g, beta = gate_of(
             tl.load(a + row * a_stride + h),
             tl.load(b + row * b_stride + h),
@@ -197,5 +206,5 @@ def delta_decode_kernel(
         e = (v - tl.sum(S * k[:, None], 0)) * beta
         o = tl.sum(S * q[:, None], 0) + qk * e
         tl.store(at, S + k[:, None] * e[None, :])
-        move_columns(x, columns, 2 * HK * DK + h * DV + values, WIDTH, KERNEL)
+        shift_conv_state(x, window, 2 * HK * DK + h * DV + values, WIDTH, KERNEL)
         tl.store(out + (row * HV + h) * DV + values, o)

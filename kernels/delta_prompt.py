@@ -1,8 +1,8 @@
 """A gated delta layer between its projections, for a chunk of new tokens a row.
 
-    window = [conv_columns[slot] ; qkv of the row];  mixed[t, c] = silu(Σ_j taps[j, c] · window[t + j, c])
+    window = [conv_state[slot] ; qkv of the row];  mixed[t, c] = silu(Σ_j conv_weight[j, c] · window[t + j, c])
     q, k, v = split(mixed), q and k of unit length;  g, β from a, b
-    o, states[slot] = gated delta rule over the row from states[slot];  conv_columns[slot] ← last of window
+    o, states[slot] = gated delta rule over the row from states[slot];  conv_state[slot] ← last of window
 
 Letters as in delta_decode. The rule runs 64 tokens at a time (see delta_rule.chunked).
 """
@@ -36,25 +36,25 @@ def reference(
     qkv: Tensor,
     a: Tensor,
     b: Tensor,
-    taps: Tensor,
+    conv_weight: Tensor,
     a_log: Tensor,
     dt_bias: Tensor,
     states: Tensor,
-    conv_columns: Tensor,
+    conv_state: Tensor,
     slots: Tensor,
     row_starts: Tensor,
 ) -> Tensor:
     value_heads, key_dim, value_dim = states.shape[1:]
-    kept = len(taps) - 1
+    kept = len(conv_weight) - 1
     g, beta = gates(a, b, a_log, dt_bias)
     out = states.new_empty(len(qkv), value_heads, value_dim)
     starts = row_starts.tolist()
     for slot, start, end in zip(slots.tolist(), starts[:-1], starts[1:], strict=True):
-        window = torch.cat([conv_columns[slot], qkv[start:end]])
-        conv_columns[slot] = window[-kept:]
-        mixed = window[: end - start] * taps[0]
-        for j in range(1, len(taps)):
-            mixed.addcmul_(window[j : j + end - start], taps[j])
+        window = torch.cat([conv_state[slot], qkv[start:end]])
+        conv_state[slot] = window[-kept:]
+        mixed = window[: end - start] * conv_weight[0]
+        for j in range(1, len(conv_weight)):
+            mixed.addcmul_(window[j : j + end - start], conv_weight[j])
         q, k, v = heads(F.silu(mixed), value_heads, key_dim, value_dim)
         out[start:end], states[slot] = chunked(q, k, v, g[start:end], beta[start:end], states[slot])
     return out
@@ -64,28 +64,28 @@ def delta_prompt(
     qkv: Tensor,
     a: Tensor,
     b: Tensor,
-    taps: Tensor,
+    conv_weight: Tensor,
     a_log: Tensor,
     dt_bias: Tensor,
     states: Tensor,
-    conv_columns: Tensor,
+    conv_state: Tensor,
     slots: Tensor,
     row_starts: Tensor,
 ) -> Tensor:
-    """Return o [N, Hv, Dv] float32; change the rows' slots of states and conv_columns, and no other slot.
+    """Return o [N, Hv, Dv] float32; change the rows' slots of states and conv_state, and no other slot.
 
     The arguments are those of delta_decode with N tokens for its R, and
     slots       [R]      int64; each row its own
     row_starts  [R + 1]  int64, from 0 to N
     """
-    check_delta(qkv, a, b, taps, a_log, dt_bias, states, conv_columns)
+    check_delta(qkv, a, b, conv_weight, a_log, dt_bias, states, conv_state)
     check("slots", slots, (slots.numel(),), INDEX)
     check("row_starts", row_starts, (slots.numel() + 1,), INDEX)
     if not uses_triton(qkv):
-        return reference(qkv, a, b, taps, a_log, dt_bias, states, conv_columns, slots, row_starts)
+        return reference(qkv, a, b, conv_weight, a_log, dt_bias, states, conv_state, slots, row_starts)
     value_heads, key_dim, value_dim = states.shape[1:]
     check_widths(key_dim, value_dim)
-    key_heads, (tokens, rows) = key_heads_of(taps, states), (qkv.shape[0], slots.numel())
+    key_heads, (tokens, rows) = key_heads_of(conv_weight, states), (qkv.shape[0], slots.numel())
     chunks = tokens // CHUNK + rows  # no row has more than one chunk that is not whole
     half = torch.float32 if WIDE else torch.bfloat16
     single, narrow = partial(states.new_empty, dtype=torch.float32), partial(states.new_empty, dtype=half)
@@ -95,13 +95,13 @@ def delta_prompt(
     starts = narrow(chunks, value_heads, key_dim, value_dim)
     out = torch.empty_like(u)
     sizes = {"HK": key_heads, "RATIO": value_heads // key_heads, "DK": key_dim, "DV": value_dim}
-    conv = {"KERNEL": taps.shape[0], "CHUNK": CHUNK}
+    conv = {"KERNEL": conv_weight.shape[0], "CHUNK": CHUNK}
     tile = min(TILE, value_dim)
     places = (slots, row_starts, rows)
     launch(
         delta_convolve_kernel,
         (2 * key_heads, chunks),
-        *(qkv, qkv.stride(0), taps, conv_columns, *places, q, k),
+        *(qkv, qkv.stride(0), conv_weight, conv_state, *places, q, k),
         **sizes,
         **conv,
         EPS=NORM_EPS,
@@ -111,7 +111,7 @@ def delta_prompt(
     launch(
         delta_solve_kernel,
         (value_heads, chunks),
-        *(qkv, qkv.stride(0), a, a.stride(0), b, b.stride(0), taps, a_log, dt_bias, conv_columns),
+        *(qkv, qkv.stride(0), a, a.stride(0), b, b.stride(0), conv_weight, a_log, dt_bias, conv_state),
         *(*places, k, u, w, g),
         **sizes,
         **conv,
@@ -123,11 +123,11 @@ def delta_prompt(
     launch(
         delta_scan_kernel,
         (value_heads, value_dim // tile, rows),
-        *(qkv, qkv.stride(0), states, conv_columns, slots, row_starts, k, u, w, g, fresh, starts),
+        *(qkv, qkv.stride(0), states, conv_state, slots, row_starts, k, u, w, g, fresh, starts),
         **sizes,
         **conv,
         TILE=tile,
-        ROWS=up_to_power_of_2(taps.shape[0] - 1),
+        ROWS=up_to_power_of_2(conv_weight.shape[0] - 1),
         STATE=STATE,
         # Where shared memory allows, the next chunk is on its way while this one is multiplied.
         num_warps=8 if has_warpgroups(qkv) else 4,

@@ -39,14 +39,14 @@ def chunk_of(row_starts, rows, index, CHUNK: tl.constexpr, AT_ONCE: tl.constexpr
 
 
 @jit()
-def convolved(qkv, stride, columns, taps, start, length, t, at, width, KERNEL: tl.constexpr):
+def convolved(qkv, stride, window, conv_weight, start, length, t, at, width, KERNEL: tl.constexpr):
     """Columns `at` of the row's tokens t after conv and silu, [T, columns]; tokens before the row's are the slot's."""
     mixed = tl.zeros([t.shape[0], at.shape[0]], tl.float32)
     for j in tl.static_range(KERNEL):
         p = (t + j - (KERNEL - 1))[:, None]
         new = tl.load(qkv + (start + p) * stride + at[None, :], mask=(p >= 0) & (p < length), other=0.0)
-        old = tl.load(columns + (p + KERNEL - 1) * width + at[None, :], mask=p < 0, other=0.0)
-        mixed += tl.load(taps + j * width + at)[None, :] * (new.to(tl.float32) + old.to(tl.float32))
+        old = tl.load(window + (p + KERNEL - 1) * width + at[None, :], mask=p < 0, other=0.0)
+        mixed += tl.load(conv_weight + j * width + at)[None, :] * (new.to(tl.float32) + old.to(tl.float32))
     return silu(mixed)
 
 
@@ -69,8 +69,8 @@ def inverse(A, count, C: tl.constexpr):
 def delta_convolve_kernel(
     qkv,
     qkv_stride,
-    taps,
-    conv_columns,
+    conv_weight,
+    conv_state,
     slots,
     row_starts,
     rows,
@@ -89,9 +89,9 @@ def delta_convolve_kernel(
     row, start, length, number, _ = chunk_of(row_starts, rows, tl.program_id(1), CHUNK, 64)
     if row < rows:
         WIDTH: tl.constexpr = (2 * DK + RATIO * DV) * HK
-        columns = conv_columns + tl.load(slots + row) * (KERNEL - 1) * WIDTH
+        window = conv_state + tl.load(slots + row) * (KERNEL - 1) * WIDTH
         keys, t = tl.arange(0, DK), number * CHUNK + tl.arange(0, CHUNK)
-        x = convolved(qkv, qkv_stride, columns, taps, start, length, t, head * DK + keys, WIDTH, KERNEL)
+        x = convolved(qkv, qkv_stride, window, conv_weight, start, length, t, head * DK + keys, WIDTH, KERNEL)
         x = unit(x, 1, EPS)
         at = ((start + t)[:, None] * HK + head % HK) * DK + keys[None, :]
         if head < HK:
@@ -108,10 +108,10 @@ def delta_solve_kernel(
     a_stride,
     b,
     b_stride,
-    taps,
+    conv_weight,
     a_log,
     dt_bias,
-    conv_columns,
+    conv_state,
     slots,
     row_starts,
     rows,
@@ -133,7 +133,7 @@ def delta_solve_kernel(
     if row < rows:
         HV: tl.constexpr = HK * RATIO
         WIDTH: tl.constexpr = 2 * HK * DK + HV * DV
-        columns = conv_columns + tl.load(slots + row) * (KERNEL - 1) * WIDTH
+        window = conv_state + tl.load(slots + row) * (KERNEL - 1) * WIDTH
         c, i = tl.arange(0, TILE), tl.arange(0, CHUNK)
         t = number * CHUNK + i
         here, token = t < length, start + t
@@ -161,21 +161,21 @@ def delta_solve_kernel(
         of_u = u_out + (token * HV + h)[:, None] * DV + c[None, :]
         for part in range(DV // TILE):
             at = 2 * HK * DK + h * DV + part * TILE + c
-            v = convolved(qkv, qkv_stride, columns, taps, start, length, t, at, WIDTH, KERNEL)
+            v = convolved(qkv, qkv_stride, window, conv_weight, start, length, t, at, WIDTH, KERNEL)
             u = tl.dot(T, operand(v * beta[:, None], STATE), input_precision=STATE)
             tl.store(of_u + part * TILE, u, mask=here[:, None])
 
 
 @jit()
-def keep_columns(qkv, stride, columns, start, length, at, width, KERNEL: tl.constexpr, ROWS: tl.constexpr):
-    """The last KERNEL − 1 of the slot's columns and the row's tokens, into the slot."""
+def store_conv_state(qkv, stride, window, start, length, at, width, KERNEL: tl.constexpr, ROWS: tl.constexpr):
+    """The last KERNEL − 1 of the slot's conv_state and the row's tokens, into the slot."""
     j = tl.arange(0, ROWS)[:, None]
     p = j + length - (KERNEL - 1)
     kept = j < KERNEL - 1
     new = tl.load(qkv + (start + p) * stride + at[None, :], mask=kept & (p >= 0), other=0.0)
-    old = tl.load(columns + (j + length) * width + at[None, :], mask=kept & (p < 0), other=0.0)
+    old = tl.load(window + (j + length) * width + at[None, :], mask=kept & (p < 0), other=0.0)
     tl.debug_barrier()  # what one thread stores another may have had to load
-    tl.store(columns + j * width + at[None, :], tl.where(p >= 0, new, old), mask=kept)
+    tl.store(window + j * width + at[None, :], tl.where(p >= 0, new, old), mask=kept)
 
 
 @jit(do_not_specialize_on_alignment=["slots", "row_starts"])
@@ -183,7 +183,7 @@ def delta_scan_kernel(
     qkv,
     qkv_stride,
     states,
-    conv_columns,
+    conv_state,
     slots,
     row_starts,
     k_in,
@@ -229,12 +229,12 @@ def delta_scan_kernel(
         S = tl.dot(tl.trans(k), fresh, S * tl.exp(last), input_precision=STATE)
     tl.store(states + (slot * HV + h) * DK * DV + at, S)
     if KERNEL > 1:
-        columns = conv_columns + slot * (KERNEL - 1) * WIDTH
+        window = conv_state + slot * (KERNEL - 1) * WIDTH
         of_v, of_q = 2 * HK * DK + h * DV + values, head * DK + keys
-        keep_columns(qkv, qkv_stride, columns, start, length, of_v, WIDTH, KERNEL, ROWS)
+        store_conv_state(qkv, qkv_stride, window, start, length, of_v, WIDTH, KERNEL, ROWS)
         if (h % RATIO == 0) & (tile == 0):
-            keep_columns(qkv, qkv_stride, columns, start, length, of_q, WIDTH, KERNEL, ROWS)
-            keep_columns(qkv, qkv_stride, columns, start, length, HK * DK + of_q, WIDTH, KERNEL, ROWS)
+            store_conv_state(qkv, qkv_stride, window, start, length, of_q, WIDTH, KERNEL, ROWS)
+            store_conv_state(qkv, qkv_stride, window, start, length, HK * DK + of_q, WIDTH, KERNEL, ROWS)
 
 
 @jit(do_not_specialize=["rows"], do_not_specialize_on_alignment=["row_starts"])

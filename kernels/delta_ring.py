@@ -26,7 +26,16 @@ from torch.nn import functional as F
 
 from kernels.contract import FLOAT32, INDEX, check, check_rank
 from kernels.delta_decode import check_delta, key_heads_of, tile_of
-from kernels.delta_rule import NORM_EPS, check_widths, gate_of, gates, heads, move_columns, next_columns, unit
+from kernels.delta_rule import (
+    NORM_EPS,
+    check_widths,
+    conv_step,
+    gate_of,
+    gates,
+    heads,
+    shift_conv_state,
+    unit,
+)
 from kernels.device import jit, launch, tl, uses_triton
 
 TILE = 32  # half of delta_decode's: the held entries and the write of the 8th token want registers too
@@ -76,18 +85,18 @@ def reference(
     qkv: Tensor,
     a: Tensor,
     b: Tensor,
-    taps: Tensor,
+    conv_weight: Tensor,
     a_log: Tensor,
     dt_bias: Tensor,
     states: Tensor,
-    conv_columns: Tensor,
+    conv_state: Tensor,
     slots: Tensor,
     ring: Ring,
 ) -> Tensor:
     value_heads, key_dim, value_dim = states.shape[1:]
-    window = torch.cat([conv_columns[slots], qkv[:, None]], dim=1)
-    conv_columns[slots] = window[:, 1:]
-    q, k, v = heads(F.silu((window * taps).sum(dim=1)), value_heads, key_dim, value_dim)
+    window = torch.cat([conv_state[slots], qkv[:, None]], dim=1)
+    conv_state[slots] = window[:, 1:]
+    q, k, v = heads(F.silu((window * conv_weight).sum(dim=1)), value_heads, key_dim, value_dim)
     g, beta = gates(a, b, a_log, dt_bias)
     repeat = value_heads // k.shape[1]
     n = ring.pending[slots]
@@ -133,37 +142,37 @@ def delta_ring(
     qkv: Tensor,
     a: Tensor,
     b: Tensor,
-    taps: Tensor,
+    conv_weight: Tensor,
     a_log: Tensor,
     dt_bias: Tensor,
     states: Tensor,
-    conv_columns: Tensor,
+    conv_state: Tensor,
     slots: Tensor,
     ring: Ring,
 ) -> Tensor:
-    """Return o [R, Hv, Dv] float32; change the rows' slots of states, conv_columns and ring, and no other slot.
+    """Return o [R, Hv, Dv] float32; change the rows' slots of states, conv_state and ring, and no other slot.
 
     The arguments are those of delta_decode, and the layer's ring, of as many slots as states.
     """
-    check_delta(qkv, a, b, taps, a_log, dt_bias, states, conv_columns)
+    check_delta(qkv, a, b, conv_weight, a_log, dt_bias, states, conv_state)
     check("slots", slots, (qkv.shape[0],), INDEX)
-    check_ring(states, ring, key_heads_of(taps, states))
+    check_ring(states, ring, key_heads_of(conv_weight, states))
     if not uses_triton(qkv):
-        return reference(qkv, a, b, taps, a_log, dt_bias, states, conv_columns, slots, ring)
+        return reference(qkv, a, b, conv_weight, a_log, dt_bias, states, conv_state, slots, ring)
     value_heads, key_dim, value_dim = states.shape[1:]
     check_widths(key_dim, value_dim)
-    key_heads = key_heads_of(taps, states)
+    key_heads = key_heads_of(conv_weight, states)
     out = states.new_empty(qkv.shape[0], value_heads, value_dim)
     launch(
         delta_ring_kernel,
         (key_heads, qkv.shape[0]),
         *(qkv, qkv.stride(0), a, a.stride(0), b, b.stride(0)),
-        *(taps, a_log, dt_bias, states, conv_columns, slots, ring.k, ring.e, ring.g, ring.pending, out),
+        *(conv_weight, a_log, dt_bias, states, conv_state, slots, ring.k, ring.e, ring.g, ring.pending, out),
         HK=key_heads,
         RATIO=value_heads // key_heads,
         DK=key_dim,
         DV=value_dim,
-        KERNEL=taps.shape[0],
+        KERNEL=conv_weight.shape[0],
         EPS=NORM_EPS,
         RING=RING,
         **tile_of(key_dim, value_dim, TILE),
@@ -230,11 +239,11 @@ def delta_ring_kernel(
     a_stride,
     b,
     b_stride,
-    taps,
+    conv_weight,
     a_log,
     dt_bias,
     states,
-    conv_columns,
+    conv_state,
     slots,
     ring_k,
     ring_e,
@@ -257,15 +266,15 @@ def delta_ring_kernel(
     HV: tl.constexpr = HK * RATIO
     WIDTH: tl.constexpr = 2 * HK * DK + HV * DV
     x = qkv + row * qkv_stride
-    columns = conv_columns + slot * (KERNEL - 1) * WIDTH
+    window = conv_state + slot * (KERNEL - 1) * WIDTH
     keys = tl.arange(0, DK)
-    q = next_columns(x, columns, taps, head * DK + keys, WIDTH, KERNEL)
-    k = next_columns(x, columns, taps, (HK + head) * DK + keys, WIDTH, KERNEL)
+    q = conv_step(x, window, conv_weight, head * DK + keys, WIDTH, KERNEL)
+    k = conv_step(x, window, conv_weight, (HK + head) * DK + keys, WIDTH, KERNEL)
     q, k = unit(q, 0, EPS) * DK**-0.5, unit(k, 0, EPS)
     qk = tl.sum(q * k)
     tl.debug_barrier()
-    move_columns(x, columns, head * DK + keys, WIDTH, KERNEL)
-    move_columns(x, columns, (HK + head) * DK + keys, WIDTH, KERNEL)
+    shift_conv_state(x, window, head * DK + keys, WIDTH, KERNEL)
+    shift_conv_state(x, window, (HK + head) * DK + keys, WIDTH, KERNEL)
     j = tl.arange(0, RING)
     held, entry = j < n, slot * RING + j
     old_k = tl.load(ring_k + (entry[:, None] * HK + head) * DK + keys[None, :], mask=held[:, None], other=0.0)
@@ -282,7 +291,7 @@ def delta_ring_kernel(
             ring_e + (entry[:, None] * HV + h) * DV + values[None, :], mask=held[:, None], other=0.0
         )
         old_g = tl.load(ring_g + entry * HV + h, mask=held, other=0.0)
-        v = next_columns(x, columns, taps, 2 * HK * DK + h * DV + values, WIDTH, KERNEL)
+        v = conv_step(x, window, conv_weight, 2 * HK * DK + h * DV + values, WIDTH, KERNEL)
         g, beta = gate_of(
             tl.load(a + row * a_stride + h),
             tl.load(b + row * b_stride + h),
@@ -296,7 +305,7 @@ def delta_ring_kernel(
         e = (v - read) * beta
         o = grown * tl.sum(S * q[:, None], 0) + tl.sum((fade * kq)[:, None] * old_e, 0) + qk * e
         tl.store(out + (row * HV + h) * DV + values, o)
-        move_columns(x, columns, 2 * HK * DK + h * DV + values, WIDTH, KERNEL)
+        shift_conv_state(x, window, 2 * HK * DK + h * DV + values, WIDTH, KERNEL)
         if n < RING - 1:
             tl.store(ring_e + (new * HV + h) * DV + values, e)
             tl.store(ring_g + new * HV + h, G)

@@ -118,22 +118,22 @@ def silu(x):
 
 
 @jit()
-def next_columns(qkv, columns, taps, at, width, KERNEL: tl.constexpr):
+def conv_step(qkv, window, conv_weight, at, width, KERNEL: tl.constexpr):
     """Convolved columns `at` of one new token."""
-    mixed = tl.load(taps + (KERNEL - 1) * width + at) * tl.load(qkv + at).to(tl.float32)
+    mixed = tl.load(conv_weight + (KERNEL - 1) * width + at) * tl.load(qkv + at).to(tl.float32)
     for j in tl.static_range(KERNEL - 1):
-        mixed += tl.load(taps + j * width + at) * tl.load(columns + j * width + at).to(tl.float32)
+        mixed += tl.load(conv_weight + j * width + at) * tl.load(window + j * width + at).to(tl.float32)
     return silu(mixed)
 
 
 @jit()
-def move_columns(qkv, columns, at, width, KERNEL: tl.constexpr):
-    """The columns kept in the slot move up by one. Only once every warp has read them: other threads store them than
+def shift_conv_state(qkv, window, at, width, KERNEL: tl.constexpr):
+    """The slot's conv_state moves up by one. Only once every warp has read them: other threads store them than
     load them, so a barrier or a sum across the program's warps must lie between."""
     for j in tl.static_range(KERNEL - 2):
-        tl.store(columns + j * width + at, tl.load(columns + (j + 1) * width + at))
+        tl.store(window + j * width + at, tl.load(window + (j + 1) * width + at))
     if KERNEL > 1:
-        tl.store(columns + (KERNEL - 2) * width + at, tl.load(qkv + at))
+        tl.store(window + (KERNEL - 2) * width + at, tl.load(qkv + at))
 
 
 @jit()

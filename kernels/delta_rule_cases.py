@@ -13,7 +13,7 @@ from kernels.delta_decode import delta_decode
 from kernels.delta_prompt import delta_prompt
 from kernels.delta_ring import Ring, delta_ring, flush
 
-TAPS, SLOTS, LAYERS = 4, 5, 2
+CONV_KERNEL, SLOTS, LAYERS = 4, 5, 2
 
 Case = tuple[str, Callable[[], Any]]
 
@@ -33,8 +33,8 @@ def delta_cases(
         merged = empty(count, columns + values + 2 * value_heads)  # qkv, z, b, a of one projection
         b, a = merged[:, columns + values :].split(value_heads, 1)
         gates = single(value_heads), single(value_heads)
-        pools = single(SLOTS, value_heads, width, width), empty(SLOTS, TAPS - 1, columns)
-        return merged[:, :columns], a, b, single(TAPS, columns), *gates, *pools
+        pools = single(SLOTS, value_heads, width, width), empty(SLOTS, CONV_KERNEL - 1, columns)
+        return merged[:, :columns], a, b, single(CONV_KERNEL, columns), *gates, *pools
 
     slots, starts = whole(rows), whole(rows + 1)
     yield "delta_decode", partial(delta_decode, *given(rows), slots)
@@ -43,5 +43,5 @@ def delta_cases(
     ring = Ring.allocate(states, key_heads)
     yield "delta_ring", partial(delta_ring, *given(rows), slots, ring.layer(0))
     yield "copy_slots", partial(copy_slots, states, whole(3, 2))
-    yield "copy_slots", partial(copy_slots, empty(LAYERS, SLOTS, TAPS - 1, columns), whole(3, 2))
+    yield "copy_slots", partial(copy_slots, empty(LAYERS, SLOTS, CONV_KERNEL - 1, columns), whole(3, 2))
     yield "delta_ring.flush", partial(flush, states, ring, slots)

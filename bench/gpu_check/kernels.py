@@ -156,8 +156,8 @@ def delta(make: Make) -> Iterator[Case]:
         qkv, a, b = make.normal(tokens, d.conv_width), *(make.normal(tokens, d.value_heads) for _ in range(2))
         gates = make.wide(d.value_heads).abs().add(0.05).log(), make.wide(d.value_heads)
         states = make.wide(slots, d.value_heads, d.key_dim, d.value_dim, scale=0.1)
-        columns = make.normal(slots, d.conv_kernel - 1, d.conv_width)
-        return qkv, a, b, make.wide(d.conv_kernel, d.conv_width, scale=0.5), *gates, states, columns
+        conv_state = make.normal(slots, d.conv_kernel - 1, d.conv_width)
+        return qkv, a, b, make.wide(d.conv_kernel, d.conv_width, scale=0.5), *gates, states, conv_state
 
     slots = make.whole(4, 1, 5)
     yield Case("delta_decode", delta_decode.delta_decode, delta_decode.reference, (*given(3), slots))

@@ -172,13 +172,13 @@ class ModelConfig:
         return 2 * len(self.full_layers) * self.kv_width * dtype_bytes
 
     def slot_bytes(self, dtype_bytes: int) -> int:
-        """Bytes of one sequence's recurrent state: float32 delta states, conv columns in the model's type."""
+        """Bytes of one sequence's recurrent state: float32 delta states, conv_state in the model's type."""
         if self.delta is None:
             return 0
         d = self.delta
         state = d.value_heads * d.key_dim * d.value_dim * 4
-        columns = (d.conv_kernel - 1) * d.conv_width * dtype_bytes
-        return len(self.delta_layers) * (state + columns)
+        conv_state = (d.conv_kernel - 1) * d.conv_width * dtype_bytes
+        return len(self.delta_layers) * (state + conv_state)
 
     @property
     def ring_bytes(self) -> int:

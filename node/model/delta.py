@@ -29,8 +29,8 @@ class Delta:
         """[N, H] to [N, H]; changes the rows' slots of this layer. Slots of rows that run a prompt must be settled."""
         w = self._weights
         qkv, z, b, a = linear(x, w.projection).split(self._sizes, dim=-1)
-        states, columns = cache.states[self._index], cache.conv_columns[self._index]
-        small = (w.taps, w.a_log, w.dt_bias, states, columns)
+        states, conv_state = cache.states[self._index], cache.conv_state[self._index]
+        small = (w.conv_weight, w.a_log, w.dt_bias, states, conv_state)
         parts = []
         if (rows := batch.decode) is not None:
             at = rows.tokens

@@ -27,11 +27,11 @@ class AttentionWeights:
 
 @dataclass(frozen=True, slots=True)
 class DeltaWeights:
-    """projection [C + Hv·Dv + 2·Hv, H]: the convolution's columns, z, b, a; taps [K, C], a_log and dt_bias
+    """projection [C + Hv·Dv + 2·Hv, H]: the convolution's columns, z, b, a; conv_weight [K, C], a_log and dt_bias
     [Hv] and norm [Dv] in float32; out [H, Hv·Dv]."""
 
     projection: Tensor
-    taps: Tensor
+    conv_weight: Tensor
     a_log: Tensor
     dt_bias: Tensor
     norm: Tensor
@@ -167,7 +167,7 @@ def _delta(source: Source, at: str, dtype: torch.dtype) -> DeltaWeights:
     names = ("in_proj_qkv.weight", "in_proj_z.weight", "in_proj_b.weight", "in_proj_a.weight")
     return DeltaWeights(
         projection=prepare(_merged(source, at, names, dtype)),
-        taps=source.read(at + "conv1d.weight", torch.float32)[:, 0].T.contiguous(),
+        conv_weight=source.read(at + "conv1d.weight", torch.float32)[:, 0].T.contiguous(),
         a_log=source.read(at + "A_log", torch.float32),
         dt_bias=source.read(at + "dt_bias", torch.float32),
         norm=source.read(at + "norm.weight", torch.float32),

@@ -34,8 +34,8 @@ EIGHT: dict[str, Any] = {  # Qwen3-8B
     "tie_word_embeddings": False,
 }
 # Jobs of the 9B that move more than 1.05 of their least: all that is loaded and stored, and the distinct bytes of it.
-# Weights of norms, angles and taps are read again by every program, from a cache. What is left is the partial sums of
-# a row's splits, and logits written twice.
+# Weights of norms, angles and conv_weight are read again by every program, from a cache. What is left is the partial
+# sums of a row's splits, and logits written twice.
 ABOVE = {
     1: {
         "attention": (1.156, 1.125),

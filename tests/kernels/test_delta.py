@@ -16,7 +16,7 @@ from kernels.delta_decode import delta_decode
 from kernels.delta_prompt import delta_prompt
 from kernels.delta_rule import chunked, recurrent
 
-KEY_HEADS, VALUE_HEADS, KEY, VALUE, TAPS = 2, 4, 8, 6, 4
+KEY_HEADS, VALUE_HEADS, KEY, VALUE, CONV_KERNEL = 2, 4, 8, 6, 4
 COLUMNS = 2 * KEY_HEADS * KEY + VALUE_HEADS * VALUE
 SLOTS = 5
 
@@ -36,21 +36,21 @@ def arguments(tokens: int) -> dict[str, Tensor]:
         "qkv": merged[:, :COLUMNS],
         "a": merged[:, COLUMNS : COLUMNS + VALUE_HEADS],
         "b": merged[:, COLUMNS + VALUE_HEADS :],
-        "taps": normal(TAPS, COLUMNS),
+        "conv_weight": normal(CONV_KERNEL, COLUMNS),
         "a_log": normal(VALUE_HEADS),
         "dt_bias": normal(VALUE_HEADS),
         "states": normal(SLOTS, VALUE_HEADS, KEY, VALUE),
-        "conv_columns": normal(SLOTS, TAPS - 1, COLUMNS),
+        "conv_state": normal(SLOTS, CONV_KERNEL - 1, COLUMNS),
     }
 
 
 def formula(given: dict[str, Tensor], slot: int, start: int, end: int) -> tuple[np.ndarray, ...]:
-    """(o, state, columns) of one row in float64."""
+    """(o, state, conv_state) of one row in float64."""
     x = {name: value.double().numpy() for name, value in given.items()}
-    window = np.concatenate([x["conv_columns"][slot], x["qkv"][start:end]])
+    window = np.concatenate([x["conv_state"][slot], x["qkv"][start:end]])
     state, out = x["states"][slot].copy(), []
     for t in range(end - start):
-        mixed = (window[t : t + TAPS] * x["taps"]).sum(0)
+        mixed = (window[t : t + CONV_KERNEL] * x["conv_weight"]).sum(0)
         mixed = mixed * sigmoid(mixed)
         q, k, v = np.split(mixed, [KEY_HEADS * KEY, 2 * KEY_HEADS * KEY])
         q, k = (np.repeat(y.reshape(KEY_HEADS, KEY), VALUE_HEADS // KEY_HEADS, 0) for y in (q, k))
@@ -60,12 +60,12 @@ def formula(given: dict[str, Tensor], slot: int, start: int, end: int) -> tuple[
         error = v.reshape(VALUE_HEADS, VALUE) - np.einsum("hkv,hk->hv", state, k)
         state += np.einsum("hk,hv->hkv", k, sigmoid(x["b"][start + t])[:, None] * error)
         out.append(np.einsum("hkv,hk->hv", state, q) / np.sqrt(KEY))
-    return np.array(out), state, window[-(TAPS - 1) :]
+    return np.array(out), state, window[-(CONV_KERNEL - 1) :]
 
 
 def check_slots(given: dict[str, Tensor], before: dict[str, Tensor], expected: dict[int, tuple]) -> None:
     for slot in range(SLOTS):
-        for name, place in (("states", 1), ("conv_columns", 2)):
+        for name, place in (("states", 1), ("conv_state", 2)):
             if slot in expected:
                 np.testing.assert_allclose(given[name][slot], expected[slot][place], atol=1e-5)
             else:
@@ -128,11 +128,11 @@ WRONG: dict[str, Any] = {
     "qkv": torch.zeros(3, COLUMNS + 1),
     "a": torch.zeros(3, VALUE_HEADS, dtype=torch.bfloat16),
     "b": torch.zeros(2, VALUE_HEADS),
-    "taps": torch.zeros(TAPS, COLUMNS - 1),
+    "conv_weight": torch.zeros(CONV_KERNEL, COLUMNS - 1),
     "a_log": torch.zeros(VALUE_HEADS, dtype=torch.bfloat16),
     "dt_bias": torch.zeros(1),
     "states": torch.zeros(SLOTS, VALUE_HEADS, VALUE, KEY).transpose(2, 3),
-    "conv_columns": torch.zeros(SLOTS, COLUMNS, TAPS - 1),
+    "conv_state": torch.zeros(SLOTS, COLUMNS, CONV_KERNEL - 1),
     "slots": torch.zeros(3, dtype=torch.int32),
 }
 

@@ -86,10 +86,10 @@ class PlainQwen:
         c = self.text
         hk, hv = c["linear_num_key_heads"], c["linear_num_value_heads"]
         dk, dv = c["linear_key_head_dim"], c["linear_value_head_dim"]
-        taps = self.w[at + "conv1d.weight"][:, 0]
-        seen = self.window.setdefault(n, [np.zeros(len(taps))] * (taps.shape[1] - 1))
+        conv_weight = self.w[at + "conv1d.weight"][:, 0]
+        seen = self.window.setdefault(n, [np.zeros(len(conv_weight))] * (conv_weight.shape[1] - 1))
         seen.append(self.w[at + "in_proj_qkv.weight"] @ x)
-        mixed = sum(taps[:, -1 - back] * seen[-1 - back] for back in range(taps.shape[1]))
+        mixed = sum(conv_weight[:, -1 - back] * seen[-1 - back] for back in range(conv_weight.shape[1]))
         mixed = mixed / (1 + np.exp(-mixed))
         q, k, v = np.split(mixed, [hk * dk, 2 * hk * dk])
         z = (self.w[at + "in_proj_z.weight"] @ x).reshape(hv, dv)

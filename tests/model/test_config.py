@@ -39,7 +39,7 @@ def test_published_configs_give_the_published_sizes(shared: Path, name: str) -> 
     assert config.tied is (name not in ("Qwen3.5-9B", "Qwen3.5-27B"))
 
 
-def test_nine_billion_takes_50_mb_of_state_and_1_mb_of_columns(shared: Path) -> None:
+def test_nine_billion_takes_50_mb_of_state_and_1_mb_of_conv_state(shared: Path) -> None:
     config = ModelConfig.parse(json.loads((shared / "qwen/configs/Qwen3.5-9B.config.json").read_text()))
     assert config.slot_bytes(2) == 50_331_648 + 1_179_648
     assert config.full_layers == (3, 7, 11, 15, 19, 23, 27, 31)

@@ -67,14 +67,16 @@ def test_each_prompt_alone_matches_the_reference_on_used_pages_and_slots(oracle:
 
 @pytest.mark.parametrize("oracle", HYBRID, indirect=True)
 @pytest.mark.parametrize("chunk", CHUNKS)
-def test_state_and_columns_of_the_delta_layers_match_the_reference(oracle: Oracle, chunk: int) -> None:
+def test_state_and_conv_state_of_the_delta_layers_match_the_reference(oracle: Oracle, chunk: int) -> None:
     drive = Drive(oracle.model)
     (sequence,) = drive.generate([oracle.prompts["hidden"]], chunk, 1)
     for index, layer in enumerate(oracle.model.config.delta_layers):
         state = drive.runner.cache.states[index, sequence.slot].numpy()
-        columns = drive.runner.cache.conv_columns[index, sequence.slot].numpy()
+        conv_state = drive.runner.cache.conv_state[index, sequence.slot].numpy()
         np.testing.assert_allclose(state, oracle.numbers[f"state.hidden.{layer}"], rtol=0, atol=TOLERANCE)
-        np.testing.assert_allclose(columns.T, oracle.numbers[f"conv.hidden.{layer}"], rtol=0, atol=TOLERANCE)
+        np.testing.assert_allclose(
+            conv_state.T, oracle.numbers[f"conv.hidden.{layer}"], rtol=0, atol=TOLERANCE
+        )
 
 
 def test_hidden_states_entering_each_layer_match_the_reference(

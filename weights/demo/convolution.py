@@ -18,36 +18,36 @@ def shifted(x: Tensor, position: Tensor, back: int) -> Tensor:
 
 
 @torch.library.custom_op("b3os_demo::convolve", mutates_args=())
-def convolve(x: Tensor, taps: Tensor, position: Tensor) -> Tensor:
-    """x [B, T, C], taps [C, K] whose last meets the newest token, position int64 [B, T]."""
-    y = x * taps[:, -1]
-    for back in range(1, taps.shape[1]):
-        y[:, back:].addcmul_(shifted(x, position, back), taps[:, -1 - back])
+def convolve(x: Tensor, conv_weight: Tensor, position: Tensor) -> Tensor:
+    """x [B, T, C], conv_weight [C, K] whose last meets the newest token, position int64 [B, T]."""
+    y = x * conv_weight[:, -1]
+    for back in range(1, conv_weight.shape[1]):
+        y[:, back:].addcmul_(shifted(x, position, back), conv_weight[:, -1 - back])
     return y
 
 
 @torch.library.custom_op("b3os_demo::convolve_backward", mutates_args=())
-def convolve_backward(dy: Tensor, x: Tensor, taps: Tensor, position: Tensor) -> tuple[Tensor, Tensor]:
-    dx, width = dy * taps[:, -1], x.shape[-1]
-    dtaps = torch.empty_like(taps)
-    for back in range(taps.shape[1]):
+def convolve_backward(dy: Tensor, x: Tensor, conv_weight: Tensor, position: Tensor) -> tuple[Tensor, Tensor]:
+    dx, width = dy * conv_weight[:, -1], x.shape[-1]
+    dconv_weight = torch.empty_like(conv_weight)
+    for back in range(conv_weight.shape[1]):
         late = dy[:, back:]
         if back:
             inside = (position[:, back:] >= back)[..., None].to(dy.dtype)
-            dx[:, :-back].addcmul_(late * inside, taps[:, -1 - back])
+            dx[:, :-back].addcmul_(late * inside, conv_weight[:, -1 - back])
         product = (late * shifted(x, position, back)).reshape(-1, width)
-        dtaps[:, -1 - back] = product.new_ones(1, len(product)).mm(product)[0]
-    return dx, dtaps
+        dconv_weight[:, -1 - back] = product.new_ones(1, len(product)).mm(product)[0]
+    return dx, dconv_weight
 
 
 @convolve.register_fake
-def _(x: Tensor, taps: Tensor, position: Tensor) -> Tensor:
+def _(x: Tensor, conv_weight: Tensor, position: Tensor) -> Tensor:
     return torch.empty_like(x)
 
 
 @convolve_backward.register_fake
-def _(dy: Tensor, x: Tensor, taps: Tensor, position: Tensor) -> tuple[Tensor, Tensor]:
-    return torch.empty_like(dy), torch.empty_like(taps)
+def _(dy: Tensor, x: Tensor, conv_weight: Tensor, position: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(dy), torch.empty_like(conv_weight)
 
 
 def remember(ctx, inputs, output) -> None:

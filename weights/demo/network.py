@@ -194,8 +194,8 @@ def delta(shape: Shape, w: Weights, x: Tensor, p: Packing) -> Tensor:
     rows, length, _ = x.shape
     heads, width, chunks = shape.delta_heads, shape.delta_dim, length // CHUNK
     qkv = linear(x, w["linear_attn.in_proj_qkv.weight"])
-    taps = w["linear_attn.conv1d.weight"][:, 0].to(x.dtype)
-    mixed = F.silu(convolve(qkv, taps, p.position))
+    conv_weight = w["linear_attn.conv1d.weight"][:, 0].to(x.dtype)
+    mixed = F.silu(convolve(qkv, conv_weight, p.position))
 
     def split(t: Tensor) -> Tensor:  # [B, T, heads * ...] -> [B, heads, chunks, C, ...]
         return t.view(rows, chunks, CHUNK, heads, -1).permute(0, 3, 1, 2, 4)

@@ -16,7 +16,7 @@ ROWS = 96  # enough for large products, little enough for the caches to stay in 
 
 
 class Decoder:
-    """State of N rows: keys and values where a layer attends, conv columns and S where it recurs."""
+    """State of N rows: keys and values where a layer attends, conv_state and S where it recurs."""
 
     def __init__(self, shape: Shape, weights: Weights, rows: int, room: int) -> None:
         self.shape, self.table = shape, weights["embed_tokens.weight"]

@@ -37,19 +37,19 @@ def tokens(count: int) -> dict[str, Tensor]:
 def test_ring_equals_plain_after_any_events(events: list[tuple[str, list[int]]]) -> None:
     torch.manual_seed(1)
     layer = {
-        "taps": torch.randn(4, COLUMNS),
+        "conv_weight": torch.randn(4, COLUMNS),
         "a_log": torch.randn(VALUE_HEADS),
         "dt_bias": torch.randn(VALUE_HEADS),
     }
-    layers, columns = torch.zeros(2, SLOTS, VALUE_HEADS, KEY, VALUE), torch.randn(SLOTS, 3, COLUMNS)
+    layers, conv_state = torch.zeros(2, SLOTS, VALUE_HEADS, KEY, VALUE), torch.randn(SLOTS, 3, COLUMNS)
     states = layers[1].normal_()
-    plain = {"states": states.clone(), "conv_columns": columns.clone()}
+    plain = {"states": states.clone(), "conv_state": conv_state.clone()}
     ring = poisoned()
     for kind, some in events:
         slots = torch.tensor(some)
         if kind == "token":
             new = {**tokens(len(some)), **layer, "slots": slots}
-            out = delta_ring(**new, states=states, conv_columns=columns, ring=ring.layer(1))
+            out = delta_ring(**new, states=states, conv_state=conv_state, ring=ring.layer(1))
             torch.testing.assert_close(out, delta_decode(**new, **plain), atol=1e-5, rtol=1e-5)
             ring.advance(slots)
         else:
@@ -58,16 +58,16 @@ def test_ring_equals_plain_after_any_events(events: list[tuple[str, list[int]]])
     flush(layers, ring, torch.arange(SLOTS))
     assert ring.pending.tolist() == [0] * SLOTS
     torch.testing.assert_close(states, plain["states"], atol=1e-5, rtol=1e-5)
-    assert torch.equal(columns, plain["conv_columns"])
+    assert torch.equal(conv_state, plain["conv_state"])
 
 
 def test_the_state_is_written_on_the_eighth_token_alone() -> None:
-    states, columns = torch.randn(SLOTS, VALUE_HEADS, KEY, VALUE), torch.randn(SLOTS, 3, COLUMNS)
+    states, conv_state = torch.randn(SLOTS, VALUE_HEADS, KEY, VALUE), torch.randn(SLOTS, 3, COLUMNS)
     ring, slots = poisoned(), torch.tensor([2])
     layer = (torch.randn(4, COLUMNS), torch.randn(VALUE_HEADS), torch.randn(VALUE_HEADS))
     for n in range(2 * RING):
         before = states.clone()
-        delta_ring(*tokens(1).values(), *layer, states, columns, slots, ring.layer(1))
+        delta_ring(*tokens(1).values(), *layer, states, conv_state, slots, ring.layer(1))
         ring.advance(slots)
         changed = (states != before).flatten(1).any(1).tolist()
         assert changed == [False, False, n % RING == RING - 1, False]

@@ -13,7 +13,7 @@ from kernels import copy_slots, delta_decode, delta_prompt, delta_ring
 from kernels.delta_rule import operand
 from kernels.device import jit, tl
 
-TAPS, SLOTS = 4, 6
+CONV_KERNEL, SLOTS = 4, 6
 Given = dict[str, Tensor]
 
 
@@ -34,28 +34,28 @@ def arguments(
         "qkv": merged[:, :columns],
         "a": merged[:, columns + 3 : columns + 3 + heads],
         "b": merged[:, columns + 3 + heads :],
-        "taps": normal(TAPS, columns),
+        "conv_weight": normal(CONV_KERNEL, columns),
         "a_log": normal(heads),
         "dt_bias": normal(heads),
         "states": normal(SLOTS, heads, key, value),
-        "conv_columns": normal(SLOTS, TAPS - 1, columns).to(dtype),
+        "conv_state": normal(SLOTS, CONV_KERNEL - 1, columns).to(dtype),
     }
 
 
 def copied(given: Given) -> Given:
-    return given | {name: given[name].clone() for name in ("states", "conv_columns")}
+    return given | {name: given[name].clone() for name in ("states", "conv_state")}
 
 
 def formula(given: Given, slot: int, start: int, end: int) -> tuple[np.ndarray, ...]:
-    """(o, state, columns) of one row in float64."""
+    """(o, state, conv_state) of one row in float64."""
     x = {name: value.double().numpy() for name, value in given.items()}
     _, heads, key, value = x["states"].shape
     keys = (x["qkv"].shape[1] - heads * value) // 2
     ratio = heads * key // keys
-    window = np.concatenate([x["conv_columns"][slot], x["qkv"][start:end]])
+    window = np.concatenate([x["conv_state"][slot], x["qkv"][start:end]])
     state, out = x["states"][slot].copy(), np.empty((end - start, heads, value))
     for t in range(end - start):
-        mixed = (window[t : t + TAPS] * x["taps"]).sum(0)
+        mixed = (window[t : t + CONV_KERNEL] * x["conv_weight"]).sum(0)
         mixed = mixed / (1 + np.exp(-mixed))
         q, k, v = np.split(mixed, [keys, 2 * keys])
         q, k = (np.repeat(y.reshape(-1, key), ratio, 0) for y in (q, k))
@@ -66,20 +66,20 @@ def formula(given: Given, slot: int, start: int, end: int) -> tuple[np.ndarray, 
         error = beta[:, None] * (v.reshape(heads, value) - np.einsum("hkv,hk->hv", state, k))
         state += np.einsum("hk,hv->hkv", k, error)
         out[t] = np.einsum("hkv,hk->hv", state, q) / np.sqrt(key)
-    return out, state, window[-(TAPS - 1) :]
+    return out, state, window[-(CONV_KERNEL - 1) :]
 
 
 def compare(given: Given, before: Given, rows: dict[int, tuple[int, int]], out: Tensor, atol: float) -> None:
     """Rows as slot: (start, end) hold what the formula says; other slots hold what they held."""
     for slot in range(SLOTS):
         if slot not in rows:
-            for name in ("states", "conv_columns"):
+            for name in ("states", "conv_state"):
                 assert torch.equal(given[name][slot], before[name][slot]), (name, slot)
             continue
-        o, state, columns = formula(before, slot, *rows[slot])
+        o, state, conv_state = formula(before, slot, *rows[slot])
         np.testing.assert_allclose(out[slice(*rows[slot])].double().numpy(), o, atol=atol)
         np.testing.assert_allclose(given["states"][slot].double().numpy(), state, atol=atol)
-        np.testing.assert_array_equal(given["conv_columns"][slot].double().numpy(), columns)
+        np.testing.assert_array_equal(given["conv_state"][slot].double().numpy(), conv_state)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_an_empty_batch_changes_nothing() -> None:
     ("lengths", "sizes", "dtype"),
     [
         ([1, 63, 64, 65, 130], (1, 1, 16, 32), torch.float32),
-        ([0, 3, 0, 40, 2], (1, 2, 16, 16), torch.bfloat16),  # empty rows, and shorter than the taps
+        ([0, 3, 0, 40, 2], (1, 2, 16, 16), torch.bfloat16),  # empty rows, and shorter than the conv_weight
         ([70], (1, 1, 128, 128), torch.bfloat16),
         ([5], (1, 1, 64, 64), torch.float16),
     ],
@@ -168,7 +168,7 @@ def test_the_ring_equals_single_writes_at_every_phase(sizes: tuple[int, ...]) ->
     untouched = given["states"][0].clone()
     for step in range(12):
         slots = torch.tensor([[5, 2], [2, 4, 1], [3, 2]][step % 3])
-        rows = arguments(len(slots), *sizes) | {"states": None, "conv_columns": None}
+        rows = arguments(len(slots), *sizes) | {"states": None, "conv_state": None}
         rows = {name: x + step * 0.1 if name in ("qkv", "a", "b") else x for name, x in rows.items()}
         merged = [g | {n: rows[n].contiguous() for n in ("qkv", "a", "b")} for g in (given, plain, torch_way)]
         out = delta_ring.delta_ring(**merged[0], slots=slots, ring=ring.layer(1))
@@ -180,7 +180,7 @@ def test_the_ring_equals_single_writes_at_every_phase(sizes: tuple[int, ...]) ->
         ring.advance(slots)
         twin.advance(slots)
     assert ring.pending.tolist() == [0, 4, 12 % 8, 4, 4, 4]
-    torch.testing.assert_close(given["conv_columns"], plain["conv_columns"], atol=0, rtol=0)
+    torch.testing.assert_close(given["conv_state"], plain["conv_state"], atol=0, rtol=0)
     ring.k[0], ring.e[0], ring.g[0] = ring.k[1], ring.e[1], ring.g[1]
     layers[:] = given["states"]
     half = torch.tensor([2, 4])
