@@ -128,7 +128,7 @@ def prologue(launch: Launch) -> list[Access]:
     columns = tokens * (queries + 2 * keys) * width
     angles = tokens * (q_parts + kv_parts) * turning
     return [
-        Access("places", tokens * programs, tokens),
+        Access("slot_mapping", tokens * programs, tokens),
         Access("x", columns + tokens * (queries + keys) * turning, columns),
         Access("q_norm", tokens * q_parts * (width + turning), width),
         Access("k_norm", tokens * kv_parts * (width + turning), width),
@@ -204,7 +204,7 @@ def _between_projections(launch: Launch) -> list[Access]:
     columns = 2 * keys * launch["DK"] + heads * launch["DV"]
     turns = heads * (launch["DV"] // launch["TILE"])
     return [
-        Access("slots", rows * keys, rows),
+        Access("state_slots", rows * keys, rows),
         Access("qkv", 2 * rows * columns, rows * columns),
         Access("conv_state", rows * (3 * kernel - 4) * columns, 2 * rows * (kernel - 1) * columns),
         Access("conv_weight", rows * kernel * columns, kernel * columns),

@@ -103,11 +103,21 @@ def attention(s: Shapes, tokens: int = 48) -> Iterator[Case]:
     x = empty(tokens, (s.heads + 2 * s.kv_heads) * s.width + (queries if s.gated else 0))
     norms = (empty(s.width), empty(s.width)) if s.normed else None
     turns = single(tokens, s.turned)
-    places = whole(tokens)
+    slot_mapping = whole(tokens)
     yield (
         "attention_prologue",
         partial(
-            attention_prologue, x, norms, 1e-6, s.zero_centred, turns, turns, pages, pages, places, s.heads
+            attention_prologue,
+            x,
+            norms,
+            1e-6,
+            s.zero_centred,
+            turns,
+            turns,
+            pages,
+            pages,
+            slot_mapping,
+            s.heads,
         ),
     )
     if s.gated:

@@ -3,7 +3,7 @@
     x = [q | k | v | gate]                     columns Nq·D, Nk·D, Nk·D, and Nq·D or none
     q, k ← norm(q), norm(k)                    each head over D (Qwen3, Qwen3.5)
     u[r] ← u[r] · cos[r] + u[(r + R/2) mod R] · sin[r],  r < R;  u = q, k of each head
-    k_pages[place] ← k;  v_pages[place] ← v
+    k_pages[slot_mapping] ← k;  v_pages[slot_mapping] ← v
 
 Rotation in halves (Su et al., arXiv 2104.09864): cos and sin repeat their R/2 angles, and the first half of
 sin is negated, so that both halves are one formula.
@@ -30,7 +30,7 @@ def reference(
     sin: Tensor,
     k_pages: Tensor,
     v_pages: Tensor,
-    places: Tensor,
+    slot_mapping: Tensor,
     heads: int,
 ) -> tuple[Tensor, Tensor | None]:
     kv_heads, width = k_pages.shape[2:]
@@ -43,8 +43,8 @@ def reference(
     wide = u[..., :turned].float()
     wide = (wide * cos[:, None]).addcmul_(wide.roll(turned // 2, -1), sin[:, None]).to(x.dtype)
     u = wide if turned == width else torch.cat([wide, u[..., turned:]], dim=-1)
-    k_pages.view(-1, kv_heads, width).index_copy_(0, places, u[:, heads:])
-    v_pages.view(-1, kv_heads * width).index_copy_(0, places, x[:, k_end:v_end])
+    k_pages.view(-1, kv_heads, width).index_copy_(0, slot_mapping, u[:, heads:])
+    v_pages.view(-1, kv_heads * width).index_copy_(0, slot_mapping, x[:, k_end:v_end])
     return u[:, :heads].contiguous(), x[:, v_end:] if x.shape[1] > v_end else None
 
 
@@ -57,16 +57,16 @@ def attention_prologue(
     sin: Tensor,
     k_pages: Tensor,
     v_pages: Tensor,
-    places: Tensor,
+    slot_mapping: Tensor,
     heads: int,
 ) -> tuple[Tensor, Tensor | None]:
-    """Return (q [N, Nq, D], gate [N, Nq·D] or None), gate a view of x; write N places of the pages.
+    """Return (q [N, Nq, D], gate [N, Nq·D] or None), gate a view of x; write N slots of the pages.
 
     x                 [N, (Nq + 2 Nk)·D] or [N, (2 Nq + 2 Nk)·D]  float32, bfloat16 or float16, contiguous
     norms             [D] for queries and [D] for keys, in the type of x; None where the model has none
     cos, sin          [N, R]             float32, R even and at most D
     k_pages, v_pages  [pages, 64, Nk, D] the type of x, contiguous
-    places            [N]                int64, page · 64 + offset of each token
+    slot_mapping      [N]                int64, page · 64 + offset of each token
     heads             Nq
     """
     check_rank("k_pages", k_pages, "PTHD")
@@ -83,9 +83,9 @@ def attention_prologue(
     check("sin", sin, (tokens, turned), FLOAT32)
     check("k_pages", k_pages, k_pages.shape, (x.dtype,))
     check("v_pages", v_pages, k_pages.shape, (x.dtype,))
-    check("places", places, (tokens,), INDEX)
+    check("slot_mapping", slot_mapping, (tokens,), INDEX)
     if not uses_triton(x):
-        return reference(x, norms, eps, zero_centred, cos, sin, k_pages, v_pages, places, heads)
+        return reference(x, norms, eps, zero_centred, cos, sin, k_pages, v_pages, slot_mapping, heads)
     if width != up_to_power_of_2(width):
         raise ValueError(f"k_pages: heads of {width}, expected a power of 2")
     q = torch.empty(tokens, heads, width, dtype=x.dtype, device=x.device)
@@ -93,14 +93,14 @@ def attention_prologue(
     form = {"NQ": heads, "NK": kv_heads, "D": width, "R": turned, "TILE": tile, "ZERO_CENTRED": zero_centred}
     q_norm, k_norm = norms or (None, None)
     grid = (tokens, triton.cdiv(heads, tile) + 2 * triton.cdiv(kv_heads, tile))
-    tensors = (x, q_norm, k_norm, cos, sin, q, k_pages, v_pages, places)
+    tensors = (x, q_norm, k_norm, cos, sin, q, k_pages, v_pages, slot_mapping)
     launch(prologue_kernel, grid, *tensors, x.stride(0), eps, **form, num_warps=4)
     return q, x[:, columns:] if x.shape[1] > columns else None
 
 
-@jit(do_not_specialize_on_alignment=["places"])
+@jit(do_not_specialize_on_alignment=["slot_mapping"])
 def prologue_kernel(
-    x, q_norm, k_norm, cos, sin, q, k_pages, v_pages, places, x_stride, eps,
+    x, q_norm, k_norm, cos, sin, q, k_pages, v_pages, slot_mapping, x_stride, eps,
     NQ: tl.constexpr, NK: tl.constexpr, D: tl.constexpr, R: tl.constexpr, TILE: tl.constexpr,
     ZERO_CENTRED: tl.constexpr,
 ):  # fmt: skip
@@ -109,7 +109,7 @@ def prologue_kernel(
     q_parts = tl.cdiv(NQ, TILE)
     kv_parts = tl.cdiv(NK, TILE)
     x += n * x_stride
-    page_row = tl.load(places + n).to(tl.int64) * NK * D
+    page_row = tl.load(slot_mapping + n).to(tl.int64) * NK * D
     if part < q_parts:
         h = part * TILE + tl.arange(0, TILE)
         u = turned(x, h, h < NQ, q_norm, cos + n * R, sin + n * R, eps, D, R, ZERO_CENTRED)

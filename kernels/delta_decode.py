@@ -44,22 +44,22 @@ def reference(
     dt_bias: Tensor,
     states: Tensor,
     conv_state: Tensor,
-    slots: Tensor,
+    state_slots: Tensor,
 ) -> Tensor:
     value_heads, key_dim, value_dim = states.shape[1:]
-    window = torch.cat([conv_state.index_select(0, slots), qkv[:, None]], dim=1)
-    conv_state.index_copy_(0, slots, window[:, 1:])
+    window = torch.cat([conv_state.index_select(0, state_slots), qkv[:, None]], dim=1)
+    conv_state.index_copy_(0, state_slots, window[:, 1:])
     mixed = F.silu((window * conv_weight).sum(dim=1))
     q, k, v = heads(mixed, value_heads, key_dim, value_dim)
     g, beta = gates(a, b, a_log, dt_bias)
     # [R, Hk, Hv / Hk, Dk, Dv]: the value heads of one key head stand side by side.
-    s = states.index_select(0, slots).unflatten(1, (k.shape[1], -1))
+    s = states.index_select(0, state_slots).unflatten(1, (k.shape[1], -1))
     q, k = (x[:, :, None, None] for x in (q, k))
     v, alpha, beta = (x.view(*s.shape[:3], 1, -1) for x in (v, g.exp(), beta))
     s *= alpha
     e = (v - k @ s) * beta
     s.addcmul_(k.transpose(-1, -2), e)
-    states.index_copy_(0, slots, s.flatten(1, 2))
+    states.index_copy_(0, state_slots, s.flatten(1, 2))
     return (q @ s).view(-1, value_heads, value_dim)
 
 
@@ -72,7 +72,7 @@ def delta_decode(
     dt_bias: Tensor,
     states: Tensor,
     conv_state: Tensor,
-    slots: Tensor,
+    state_slots: Tensor,
 ) -> Tensor:
     """Return o [R, Hv, Dv] float32; change the rows' slots of states and conv_state, and no other slot.
 
@@ -82,12 +82,12 @@ def delta_decode(
     a_log, dt_bias  [Hv]                 float32
     states          [slots, Hv, Dk, Dv]  float32, contiguous
     conv_state      [slots, K − 1, C]    the type of qkv, contiguous, oldest first
-    slots           [R]                  int64; each row its own, but for the scratch slot
+    state_slots     [R]                  int64; each row its own, but for the scratch slot
     """
     check_delta(qkv, a, b, conv_weight, a_log, dt_bias, states, conv_state)
-    check("slots", slots, (qkv.shape[0],), INDEX)
+    check("state_slots", state_slots, (qkv.shape[0],), INDEX)
     if not uses_triton(qkv):
-        return reference(qkv, a, b, conv_weight, a_log, dt_bias, states, conv_state, slots)
+        return reference(qkv, a, b, conv_weight, a_log, dt_bias, states, conv_state, state_slots)
     value_heads, key_dim, value_dim = states.shape[1:]
     check_widths(key_dim, value_dim)
     key_heads = key_heads_of(conv_weight, states)
@@ -96,7 +96,7 @@ def delta_decode(
         delta_decode_kernel,
         (key_heads, qkv.shape[0]),
         *(qkv, qkv.stride(0), a, a.stride(0), b, b.stride(0)),
-        *(conv_weight, a_log, dt_bias, states, conv_state, slots, out),
+        *(conv_weight, a_log, dt_bias, states, conv_state, state_slots, out),
         HK=key_heads,
         RATIO=value_heads // key_heads,
         DK=key_dim,
@@ -150,7 +150,7 @@ def check_delta(
     check("conv_state", conv_state, (states.shape[0], kernel - 1, columns), (qkv.dtype,))
 
 
-@jit(do_not_specialize_on_alignment=["a", "b", "slots"])
+@jit(do_not_specialize_on_alignment=["a", "b", "state_slots"])
 def delta_decode_kernel(
     qkv,
     qkv_stride,
@@ -163,7 +163,7 @@ def delta_decode_kernel(
     dt_bias,
     states,
     conv_state,
-    slots,
+    state_slots,
     out,
     HK: tl.constexpr,
     RATIO: tl.constexpr,
@@ -176,7 +176,7 @@ def delta_decode_kernel(
 ):
     head = tl.program_id(0)
     row = tl.program_id(1).to(tl.int64)
-    slot = tl.load(slots + row)
+    slot = tl.load(state_slots + row)
     HV: tl.constexpr = HK * RATIO
     WIDTH: tl.constexpr = 2 * HK * DK + HV * DV
     x = qkv + row * qkv_stride

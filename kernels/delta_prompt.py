@@ -41,15 +41,15 @@ def reference(
     dt_bias: Tensor,
     states: Tensor,
     conv_state: Tensor,
-    slots: Tensor,
-    row_starts: Tensor,
+    state_slots: Tensor,
+    cu_seqlens: Tensor,
 ) -> Tensor:
     value_heads, key_dim, value_dim = states.shape[1:]
     kept = len(conv_weight) - 1
     g, beta = gates(a, b, a_log, dt_bias)
     out = states.new_empty(len(qkv), value_heads, value_dim)
-    starts = row_starts.tolist()
-    for slot, start, end in zip(slots.tolist(), starts[:-1], starts[1:], strict=True):
+    starts = cu_seqlens.tolist()
+    for slot, start, end in zip(state_slots.tolist(), starts[:-1], starts[1:], strict=True):
         window = torch.cat([conv_state[slot], qkv[start:end]])
         conv_state[slot] = window[-kept:]
         mixed = window[: end - start] * conv_weight[0]
@@ -69,23 +69,23 @@ def delta_prompt(
     dt_bias: Tensor,
     states: Tensor,
     conv_state: Tensor,
-    slots: Tensor,
-    row_starts: Tensor,
+    state_slots: Tensor,
+    cu_seqlens: Tensor,
 ) -> Tensor:
     """Return o [N, Hv, Dv] float32; change the rows' slots of states and conv_state, and no other slot.
 
     The arguments are those of delta_decode with N tokens for its R, and
-    slots       [R]      int64; each row its own
-    row_starts  [R + 1]  int64, from 0 to N
+    state_slots  [R]      int64; each row its own
+    cu_seqlens   [R + 1]  int64, from 0 to N
     """
     check_delta(qkv, a, b, conv_weight, a_log, dt_bias, states, conv_state)
-    check("slots", slots, (slots.numel(),), INDEX)
-    check("row_starts", row_starts, (slots.numel() + 1,), INDEX)
+    check("state_slots", state_slots, (state_slots.numel(),), INDEX)
+    check("cu_seqlens", cu_seqlens, (state_slots.numel() + 1,), INDEX)
     if not uses_triton(qkv):
-        return reference(qkv, a, b, conv_weight, a_log, dt_bias, states, conv_state, slots, row_starts)
+        return reference(qkv, a, b, conv_weight, a_log, dt_bias, states, conv_state, state_slots, cu_seqlens)
     value_heads, key_dim, value_dim = states.shape[1:]
     check_widths(key_dim, value_dim)
-    key_heads, (tokens, rows) = key_heads_of(conv_weight, states), (qkv.shape[0], slots.numel())
+    key_heads, (tokens, rows) = key_heads_of(conv_weight, states), (qkv.shape[0], state_slots.numel())
     chunks = tokens // CHUNK + rows  # no row has more than one chunk that is not whole
     half = torch.float32 if WIDE else torch.bfloat16
     single, narrow = partial(states.new_empty, dtype=torch.float32), partial(states.new_empty, dtype=half)
@@ -97,11 +97,11 @@ def delta_prompt(
     sizes = {"HK": key_heads, "RATIO": value_heads // key_heads, "DK": key_dim, "DV": value_dim}
     conv = {"KERNEL": conv_weight.shape[0], "CHUNK": CHUNK}
     tile = min(TILE, value_dim)
-    places = (slots, row_starts, rows)
+    layout = (state_slots, cu_seqlens, rows)
     launch(
         delta_convolve_kernel,
         (2 * key_heads, chunks),
-        *(qkv, qkv.stride(0), conv_weight, conv_state, *places, q, k),
+        *(qkv, qkv.stride(0), conv_weight, conv_state, *layout, q, k),
         **sizes,
         **conv,
         EPS=NORM_EPS,
@@ -112,7 +112,7 @@ def delta_prompt(
         delta_solve_kernel,
         (value_heads, chunks),
         *(qkv, qkv.stride(0), a, a.stride(0), b, b.stride(0), conv_weight, a_log, dt_bias, conv_state),
-        *(*places, k, u, w, g),
+        *(*layout, k, u, w, g),
         **sizes,
         **conv,
         TILE=min(32, key_dim, value_dim),
@@ -123,7 +123,7 @@ def delta_prompt(
     launch(
         delta_scan_kernel,
         (value_heads, value_dim // tile, rows),
-        *(qkv, qkv.stride(0), states, conv_state, slots, row_starts, k, u, w, g, fresh, starts),
+        *(qkv, qkv.stride(0), states, conv_state, state_slots, cu_seqlens, k, u, w, g, fresh, starts),
         **sizes,
         **conv,
         TILE=tile,
@@ -136,7 +136,7 @@ def delta_prompt(
     launch(
         delta_output_kernel,
         (value_heads, chunks),
-        *(*places[1:], q, k, g, fresh, starts, out),
+        *(*layout[1:], q, k, g, fresh, starts, out),
         **sizes,
         CHUNK=CHUNK,
         num_warps=8,

@@ -6,7 +6,7 @@
     output    O = diag(exp G) Q S + ((Q Kᵀ) ∘ D) V'             64 tokens of one value head
 
 Only the scan is sequential, so it does the two products that must be and leaves S and V' of each chunk to the output.
-How rows fall into chunks only the device knows: programs find their own place, and those that are too many end at once.
+How rows fall into chunks only the device knows: programs find their own chunk, and those that are too many end at once.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from kernels.device import jit, tl
 
 
 @jit()
-def chunk_of(row_starts, rows, index, CHUNK: tl.constexpr, AT_ONCE: tl.constexpr):
-    """(row, its first token, its length, number in it, its place in `starts`) of the chunk `index` of all rows.
+def chunk_of(cu_seqlens, rows, index, CHUNK: tl.constexpr, AT_ONCE: tl.constexpr):
+    """(row, its first token, its length, number in it, its index in `starts`) of the chunk `index` of all rows.
 
     The row is `rows` where there are fewer chunks: only the device knows how many there are.
     """
@@ -25,16 +25,16 @@ def chunk_of(row_starts, rows, index, CHUNK: tl.constexpr, AT_ONCE: tl.constexpr
     for base in range(0, rows, AT_ONCE):
         i = base + tl.arange(0, AT_ONCE)
         here = i < rows
-        start = tl.load(row_starts + i, mask=here, other=0)
-        end = tl.load(row_starts + i + 1, mask=here, other=0)
+        start = tl.load(cu_seqlens + i, mask=here, other=0)
+        end = tl.load(cu_seqlens + i + 1, mask=here, other=0)
         chunks = ((end - start + CHUNK - 1) // CHUNK).to(tl.int32)
         passed = here & (seen + tl.cumsum(chunks) <= index)
         row += tl.sum(passed.to(tl.int32))
         before += tl.sum(tl.where(passed, chunks, 0))
         seen += tl.sum(chunks)
-    start = tl.load(row_starts + row, mask=row < rows, other=0)
-    end = tl.load(row_starts + row + 1, mask=row < rows, other=0)
-    # start // CHUNK + row grows by at least the row's chunks from row to row: a place for each chunk in what is kept.
+    start = tl.load(cu_seqlens + row, mask=row < rows, other=0)
+    end = tl.load(cu_seqlens + row + 1, mask=row < rows, other=0)
+    # start // CHUNK + row grows by at least the row's chunks from row to row: an index for each chunk in what is kept.
     return row, start, end - start, index - before, start // CHUNK + row + index - before
 
 
@@ -65,14 +65,14 @@ def inverse(A, count, C: tl.constexpr):
     return T
 
 
-@jit(do_not_specialize=["rows"], do_not_specialize_on_alignment=["slots", "row_starts"])
+@jit(do_not_specialize=["rows"], do_not_specialize_on_alignment=["state_slots", "cu_seqlens"])
 def delta_convolve_kernel(
     qkv,
     qkv_stride,
     conv_weight,
     conv_state,
-    slots,
-    row_starts,
+    state_slots,
+    cu_seqlens,
     rows,
     q_out,
     k_out,
@@ -86,10 +86,10 @@ def delta_convolve_kernel(
     STATE: tl.constexpr,
 ):
     head = tl.program_id(0)  # of q, then of k
-    row, start, length, number, _ = chunk_of(row_starts, rows, tl.program_id(1), CHUNK, 64)
+    row, start, length, number, _ = chunk_of(cu_seqlens, rows, tl.program_id(1), CHUNK, 64)
     if row < rows:
         WIDTH: tl.constexpr = (2 * DK + RATIO * DV) * HK
-        window = conv_state + tl.load(slots + row) * (KERNEL - 1) * WIDTH
+        window = conv_state + tl.load(state_slots + row) * (KERNEL - 1) * WIDTH
         keys, t = tl.arange(0, DK), number * CHUNK + tl.arange(0, CHUNK)
         x = convolved(qkv, qkv_stride, window, conv_weight, start, length, t, head * DK + keys, WIDTH, KERNEL)
         x = unit(x, 1, EPS)
@@ -100,7 +100,7 @@ def delta_convolve_kernel(
             tl.store(k_out + at, operand(x, STATE), mask=(t < length)[:, None])
 
 
-@jit(do_not_specialize=["rows"], do_not_specialize_on_alignment=["a", "b", "slots", "row_starts"])
+@jit(do_not_specialize=["rows"], do_not_specialize_on_alignment=["a", "b", "state_slots", "cu_seqlens"])
 def delta_solve_kernel(
     qkv,
     qkv_stride,
@@ -112,8 +112,8 @@ def delta_solve_kernel(
     a_log,
     dt_bias,
     conv_state,
-    slots,
-    row_starts,
+    state_slots,
+    cu_seqlens,
     rows,
     k_in,
     u_out,
@@ -129,11 +129,11 @@ def delta_solve_kernel(
     STATE: tl.constexpr,
 ):
     h = tl.program_id(0)
-    row, start, length, number, _ = chunk_of(row_starts, rows, tl.program_id(1), CHUNK, 64)
+    row, start, length, number, _ = chunk_of(cu_seqlens, rows, tl.program_id(1), CHUNK, 64)
     if row < rows:
         HV: tl.constexpr = HK * RATIO
         WIDTH: tl.constexpr = 2 * HK * DK + HV * DV
-        window = conv_state + tl.load(slots + row) * (KERNEL - 1) * WIDTH
+        window = conv_state + tl.load(state_slots + row) * (KERNEL - 1) * WIDTH
         c, i = tl.arange(0, TILE), tl.arange(0, CHUNK)
         t = number * CHUNK + i
         here, token = t < length, start + t
@@ -178,14 +178,14 @@ def store_conv_state(qkv, stride, window, start, length, at, width, KERNEL: tl.c
     tl.store(window + j * width + at[None, :], tl.where(p >= 0, new, old), mask=kept)
 
 
-@jit(do_not_specialize_on_alignment=["slots", "row_starts"])
+@jit(do_not_specialize_on_alignment=["state_slots", "cu_seqlens"])
 def delta_scan_kernel(
     qkv,
     qkv_stride,
     states,
     conv_state,
-    slots,
-    row_starts,
+    state_slots,
+    cu_seqlens,
     k_in,
     u_in,
     w_in,
@@ -205,16 +205,16 @@ def delta_scan_kernel(
     h, tile, row = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     HV: tl.constexpr = HK * RATIO
     WIDTH: tl.constexpr = 2 * HK * DK + HV * DV
-    head, slot = h // RATIO, tl.load(slots + row)
-    start = tl.load(row_starts + row)
-    length = tl.load(row_starts + row + 1) - start
+    head, slot = h // RATIO, tl.load(state_slots + row)
+    start = tl.load(cu_seqlens + row)
+    length = tl.load(cu_seqlens + row + 1) - start
     keys, values, i = tl.arange(0, DK), tile * TILE + tl.arange(0, TILE), tl.arange(0, CHUNK)
     at = keys[:, None] * DV + values[None, :]
     S = tl.load(states + (slot * HV + h) * DK * DV + at)
-    place = start // CHUNK + row  # see chunk_of
+    index = start // CHUNK + row  # see chunk_of
     for first in range(0, length, CHUNK):
-        tl.store(starts_out + (place * HV + h) * DK * DV + at, S.to(starts_out.dtype.element_ty))
-        place += 1
+        tl.store(starts_out + (index * HV + h) * DK * DV + at, S.to(starts_out.dtype.element_ty))
+        index += 1
         token = start + first + i
         here = first + i < length
         of_value = (token * HV + h)[:, None] * DV + values[None, :]
@@ -237,9 +237,9 @@ def delta_scan_kernel(
             store_conv_state(qkv, qkv_stride, window, start, length, HK * DK + of_q, WIDTH, KERNEL, ROWS)
 
 
-@jit(do_not_specialize=["rows"], do_not_specialize_on_alignment=["row_starts"])
+@jit(do_not_specialize=["rows"], do_not_specialize_on_alignment=["cu_seqlens"])
 def delta_output_kernel(
-    row_starts,
+    cu_seqlens,
     rows,
     q_in,
     k_in,
@@ -254,7 +254,7 @@ def delta_output_kernel(
     CHUNK: tl.constexpr,
 ):
     h = tl.program_id(0)
-    row, start, length, number, place = chunk_of(row_starts, rows, tl.program_id(1), CHUNK, 64)
+    row, start, length, number, index = chunk_of(cu_seqlens, rows, tl.program_id(1), CHUNK, 64)
     if row < rows:
         HV: tl.constexpr = HK * RATIO
         keys, values, i = tl.arange(0, DK), tl.arange(0, DV), tl.arange(0, CHUNK)
@@ -267,7 +267,7 @@ def delta_output_kernel(
         later = (i[:, None] >= i[None, :]) & here[:, None]
         fade = tl.exp(tl.where(later, G[:, None] - G[None, :], float("-inf")))
         within = tl.dot(q, tl.trans(k)) * fade
-        S = tl.load(starts_in + (place * HV + h) * DK * DV + keys[:, None] * DV + values[None, :])
+        S = tl.load(starts_in + (index * HV + h) * DK * DV + keys[:, None] * DV + values[None, :])
         o = tl.dot(q, S) * tl.exp(G)[:, None]
         fresh = tl.load(fresh_in + of_value, mask=here[:, None], other=0.0)
         o = tl.dot(within.to(q.dtype), fresh, o)

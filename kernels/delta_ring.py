@@ -72,13 +72,13 @@ class Ring:
         """The ring of one layer, without the first dimension."""
         return Ring(self.k[n], self.e[n], self.g[n], self.pending)
 
-    def advance(self, slots: Tensor) -> None:
+    def advance(self, state_slots: Tensor) -> None:
         """Count the token that every layer has seen. The scratch slot may stand in several rows."""
-        self.pending.index_copy_(0, slots, (self.pending.index_select(0, slots) + 1) % RING)
+        self.pending.index_copy_(0, state_slots, (self.pending.index_select(0, state_slots) + 1) % RING)
 
-    def forget(self, slots: Tensor) -> None:
+    def forget(self, state_slots: Tensor) -> None:
         """Drop what the slots' entries hold."""
-        self.pending.index_fill_(0, slots, 0)
+        self.pending.index_fill_(0, state_slots, 0)
 
 
 def reference(
@@ -90,52 +90,54 @@ def reference(
     dt_bias: Tensor,
     states: Tensor,
     conv_state: Tensor,
-    slots: Tensor,
+    state_slots: Tensor,
     ring: Ring,
 ) -> Tensor:
     value_heads, key_dim, value_dim = states.shape[1:]
-    window = torch.cat([conv_state[slots], qkv[:, None]], dim=1)
-    conv_state[slots] = window[:, 1:]
+    window = torch.cat([conv_state[state_slots], qkv[:, None]], dim=1)
+    conv_state[state_slots] = window[:, 1:]
     q, k, v = heads(F.silu((window * conv_weight).sum(dim=1)), value_heads, key_dim, value_dim)
     g, beta = gates(a, b, a_log, dt_bias)
     repeat = value_heads // k.shape[1]
-    n = ring.pending[slots]
-    old_k, old_e, old_g, last, held = _held(ring, slots, n)
+    n = ring.pending[state_slots]
+    old_k, old_e, old_g, last, held = _held(ring, state_slots, n)
     g = g + last
     fade = (g[:, None] - old_g).masked_fill(~held, -torch.inf).exp()
     kk, kq = ((old_k * x[:, None]).sum(-1).repeat_interleave(repeat, 2) * fade for x in (k, q))
-    s = states[slots] * g.exp()[..., None, None]
+    s = states[state_slots] * g.exp()[..., None, None]
     qk = (q * k).sum(-1, keepdim=True).repeat_interleave(repeat, 1)
-    ring.k[slots, n] = k
+    ring.k[state_slots, n] = k
     q, k = (x.repeat_interleave(repeat, 1) for x in (q, k))
     read = torch.einsum("rhkv,rhk->rhv", s, k) + torch.einsum("rjh,rjhv->rhv", kk, old_e)
     e = beta[..., None] * (v - read)
     out = torch.einsum("rhkv,rhk->rhv", s, q) + torch.einsum("rjh,rjhv->rhv", kq, old_e) + qk * e
-    ring.e[slots, n], ring.g[slots, n] = e, g
-    full = slots[n == RING - 1]
+    ring.e[state_slots, n], ring.g[state_slots, n] = e, g
+    full = state_slots[n == RING - 1]
     _write(states, ring, full, torch.full_like(full, RING))
     return out
 
 
-def reference_flush(states: Tensor, ring: Ring, slots: Tensor) -> None:
+def reference_flush(states: Tensor, ring: Ring, state_slots: Tensor) -> None:
     for n in range(len(states)):
-        _write(states[n], ring.layer(n), slots, ring.pending[slots])
+        _write(states[n], ring.layer(n), state_slots, ring.pending[state_slots])
 
 
-def _write(states: Tensor, ring: Ring, slots: Tensor, count: Tensor) -> None:
+def _write(states: Tensor, ring: Ring, state_slots: Tensor, count: Tensor) -> None:
     """The first `count` [F] entries of a layer's ring into its states."""
-    k, e, g, last, held = _held(ring, slots, count)
+    k, e, g, last, held = _held(ring, state_slots, count)
     k = k.repeat_interleave(states.shape[1] // k.shape[2], 2)
     e = e * (last[:, None] - g).masked_fill(~held, -torch.inf).exp()[..., None]
-    states[slots] = states[slots] * last.exp()[..., None, None] + torch.einsum("rjhk,rjhv->rhkv", k, e)
+    states[state_slots] = states[state_slots] * last.exp()[..., None, None] + torch.einsum(
+        "rjhk,rjhv->rhkv", k, e
+    )
 
 
-def _held(ring: Ring, slots: Tensor, n: Tensor) -> tuple[Tensor, ...]:
+def _held(ring: Ring, state_slots: Tensor, n: Tensor) -> tuple[Tensor, ...]:
     """The slots' k, e and g with zeros from entry n on, g of entry n − 1 or 0, and which entries count."""
     held = (torch.arange(RING, device=n.device) < n[:, None])[:, :, None]
-    k, e = (x[slots].masked_fill(~held[..., None], 0) for x in (ring.k, ring.e))
-    last = ring.g[slots, n - 1].masked_fill((n == 0)[:, None], 0)
-    return k, e, ring.g[slots].masked_fill(~held, 0), last, held
+    k, e = (x[state_slots].masked_fill(~held[..., None], 0) for x in (ring.k, ring.e))
+    last = ring.g[state_slots, n - 1].masked_fill((n == 0)[:, None], 0)
+    return k, e, ring.g[state_slots].masked_fill(~held, 0), last, held
 
 
 def delta_ring(
@@ -147,7 +149,7 @@ def delta_ring(
     dt_bias: Tensor,
     states: Tensor,
     conv_state: Tensor,
-    slots: Tensor,
+    state_slots: Tensor,
     ring: Ring,
 ) -> Tensor:
     """Return o [R, Hv, Dv] float32; change the rows' slots of states, conv_state and ring, and no other slot.
@@ -155,10 +157,10 @@ def delta_ring(
     The arguments are those of delta_decode, and the layer's ring, of as many slots as states.
     """
     check_delta(qkv, a, b, conv_weight, a_log, dt_bias, states, conv_state)
-    check("slots", slots, (qkv.shape[0],), INDEX)
+    check("state_slots", state_slots, (qkv.shape[0],), INDEX)
     check_ring(states, ring, key_heads_of(conv_weight, states))
     if not uses_triton(qkv):
-        return reference(qkv, a, b, conv_weight, a_log, dt_bias, states, conv_state, slots, ring)
+        return reference(qkv, a, b, conv_weight, a_log, dt_bias, states, conv_state, state_slots, ring)
     value_heads, key_dim, value_dim = states.shape[1:]
     check_widths(key_dim, value_dim)
     key_heads = key_heads_of(conv_weight, states)
@@ -167,7 +169,19 @@ def delta_ring(
         delta_ring_kernel,
         (key_heads, qkv.shape[0]),
         *(qkv, qkv.stride(0), a, a.stride(0), b, b.stride(0)),
-        *(conv_weight, a_log, dt_bias, states, conv_state, slots, ring.k, ring.e, ring.g, ring.pending, out),
+        *(
+            conv_weight,
+            a_log,
+            dt_bias,
+            states,
+            conv_state,
+            state_slots,
+            ring.k,
+            ring.e,
+            ring.g,
+            ring.pending,
+            out,
+        ),
         HK=key_heads,
         RATIO=value_heads // key_heads,
         DK=key_dim,
@@ -180,13 +194,13 @@ def delta_ring(
     return out
 
 
-def flush(states: Tensor, ring: Ring, slots: Tensor) -> None:
+def flush(states: Tensor, ring: Ring, state_slots: Tensor) -> None:
     """Write what the slots' rings hold into their states, in every layer; after it they hold nothing.
 
-    states  [layers, slots, Hv, Dk, Dv] float32
-    slots   [F] int64, none twice but for the scratch slot
+    states       [layers, slots, Hv, Dk, Dv] float32
+    state_slots  [F] int64, none twice but for the scratch slot
     """
-    check("slots", slots, (slots.numel(),), INDEX)
+    check("state_slots", state_slots, (state_slots.numel(),), INDEX)
     check_rank("states", states, "LSHKV")
     check("states", states, states.shape, FLOAT32)
     check_ring(states, ring, ring.k.shape[-2])
@@ -196,8 +210,8 @@ def flush(states: Tensor, ring: Ring, slots: Tensor) -> None:
         tile = tile_of(key_dim, value_dim, TILE)
         launch(
             delta_flush_kernel,
-            (value_heads * (value_dim // tile["TILE"]), slots.numel(), layers),
-            *(states, ring.k, ring.e, ring.g, slots, ring.pending, states.shape[1]),
+            (value_heads * (value_dim // tile["TILE"]), state_slots.numel(), layers),
+            *(states, ring.k, ring.e, ring.g, state_slots, ring.pending, states.shape[1]),
             HV=value_heads,
             RATIO=value_heads // ring.k.shape[-2],
             DK=key_dim,
@@ -206,8 +220,8 @@ def flush(states: Tensor, ring: Ring, slots: Tensor) -> None:
             **tile,
         )
     else:
-        reference_flush(states, ring, slots)
-    ring.forget(slots)
+        reference_flush(states, ring, state_slots)
+    ring.forget(state_slots)
 
 
 def check_ring(states: Tensor, ring: Ring, key_heads: int) -> None:
@@ -231,7 +245,7 @@ def with_held(S, G, count, ring_k, ring_e, ring_g, slot, h, keys, values, HV, RA
     return S
 
 
-@jit(do_not_specialize_on_alignment=["a", "b", "slots", "pending"])
+@jit(do_not_specialize_on_alignment=["a", "b", "state_slots", "pending"])
 def delta_ring_kernel(
     qkv,
     qkv_stride,
@@ -244,7 +258,7 @@ def delta_ring_kernel(
     dt_bias,
     states,
     conv_state,
-    slots,
+    state_slots,
     ring_k,
     ring_e,
     ring_g,
@@ -261,7 +275,7 @@ def delta_ring_kernel(
 ):
     head = tl.program_id(0)
     row = tl.program_id(1).to(tl.int64)
-    slot = tl.load(slots + row)
+    slot = tl.load(state_slots + row)
     n = tl.load(pending + slot)
     HV: tl.constexpr = HK * RATIO
     WIDTH: tl.constexpr = 2 * HK * DK + HV * DV
@@ -316,13 +330,13 @@ def delta_ring_kernel(
             tl.store(at, S + k[:, None] * e[None, :])
 
 
-@jit(do_not_specialize=["pool"], do_not_specialize_on_alignment=["slots", "pending"])
+@jit(do_not_specialize=["pool"], do_not_specialize_on_alignment=["state_slots", "pending"])
 def delta_flush_kernel(
     states,
     ring_k,
     ring_e,
     ring_g,
-    slots,
+    state_slots,
     pending,
     pool,
     HV: tl.constexpr,
@@ -333,7 +347,7 @@ def delta_flush_kernel(
     RING: tl.constexpr,
 ):
     h = tl.program_id(0) // (DV // TILE)
-    slot = tl.load(slots + tl.program_id(1))
+    slot = tl.load(state_slots + tl.program_id(1))
     n = tl.load(pending + slot)
     if n > 0:
         slot += tl.program_id(2).to(tl.int64) * pool

@@ -36,12 +36,12 @@ def delta_cases(
         pools = single(SLOTS, value_heads, width, width), empty(SLOTS, CONV_KERNEL - 1, columns)
         return merged[:, :columns], a, b, single(CONV_KERNEL, columns), *gates, *pools
 
-    slots, starts = whole(rows), whole(rows + 1)
-    yield "delta_decode", partial(delta_decode, *given(rows), slots)
-    yield "delta_prompt", partial(delta_prompt, *given(tokens), slots, starts)
+    state_slots, starts = whole(rows), whole(rows + 1)
+    yield "delta_decode", partial(delta_decode, *given(rows), state_slots)
+    yield "delta_prompt", partial(delta_prompt, *given(tokens), state_slots, starts)
     states = single(LAYERS, SLOTS, value_heads, width, width)
     ring = Ring.allocate(states, key_heads)
-    yield "delta_ring", partial(delta_ring, *given(rows), slots, ring.layer(0))
+    yield "delta_ring", partial(delta_ring, *given(rows), state_slots, ring.layer(0))
     yield "copy_slots", partial(copy_slots, states, whole(3, 2))
     yield "copy_slots", partial(copy_slots, empty(LAYERS, SLOTS, CONV_KERNEL - 1, columns), whole(3, 2))
-    yield "delta_ring.flush", partial(flush, states, ring, slots)
+    yield "delta_ring.flush", partial(flush, states, ring, state_slots)

@@ -89,7 +89,7 @@ def logprobs_kernel(
     taken = tl.zeros(
         [PEAKS], tl.int32
     )  # where a group has no id left that is more than −∞, its ids come in order
-    for place in range(n):
+    for rank in range(n):
         best_peak = tl.max(peak)
         group = tl.min(tl.where(peak == best_peak, j, PEAKS - 1))
         v = group * PEAK + tl.arange(0, PEAK)
@@ -97,8 +97,8 @@ def logprobs_kernel(
         # The last id taken of this group, −1 for none: what is likelier, or equal and not after it, has been taken.
         last = tl.sum(tl.where(j == group, taken, 0)) - 1
         winner = tl.min(tl.where((x == best_peak) & (v > last), v, vocabulary - 1))
-        tl.store(values + s * n + place, best_peak - norm)
-        tl.store(best + s * n + place, winner.to(tl.int64))
+        tl.store(values + s * n + rank, best_peak - norm)
+        tl.store(best + s * n + rank, winner.to(tl.int64))
         left = (x < best_peak) | ((x == best_peak) & (v > winner))
         following = tl.max(tl.where(left & (v < vocabulary), x, float("-inf")))
         peak = tl.where(j == group, following, peak)

@@ -18,8 +18,8 @@ TILE = 4096  # ids a program: only the forbidden ones are written, and nothing b
 
 
 def reference(logits: Tensor, rows: Tensor, bits: Tensor) -> None:
-    places = torch.arange(32, dtype=torch.int32, device=bits.device)
-    allowed = (bits[:, :, None] >> places & 1).flatten(1)[:, : logits.shape[1]].bool()
+    shifts = torch.arange(32, dtype=torch.int32, device=bits.device)
+    allowed = (bits[:, :, None] >> shifts & 1).flatten(1)[:, : logits.shape[1]].bool()
     rows, allowed = rows[rows >= 0], allowed[rows >= 0]
     logits[rows] = logits[rows].masked_fill(~allowed, float("-inf"))
 

@@ -43,7 +43,7 @@ def gathered(
     """The same for all rows at once, padded to the longest. The query heads of one key head stand in the
     query dimension, so that each key and value is read once.
 
-    Padding reads a row's own first token: a place that nobody wrote may hold NaN, and NaN · 0 is NaN.
+    Padding reads a row's own first token: a slot that nobody wrote may hold NaN, and NaN · 0 is NaN.
     """
     lengths = context_lengths.tolist()
     rows, longest = len(lengths), max(lengths)
@@ -62,13 +62,13 @@ def gathered(
             for one in (k_pages, v_pages)
         )
     else:
-        places = (used[..., None] * page + torch.arange(page, device=q.device)).flatten(1)[:, :longest]
+        positions = (used[..., None] * page + torch.arange(page, device=q.device)).flatten(1)[:, :longest]
         mask = torch.arange(longest, device=q.device) < context_lengths[:, None]
-        places = torch.where(mask, places, places[:, :1]).flatten()
+        positions = torch.where(mask, positions, positions[:, :1]).flatten()
         mask = mask[:, None, None]
         k, v = (
             one.view(-1, kv_heads * width)
-            .index_select(0, places)
+            .index_select(0, positions)
             .view(rows, longest, kv_heads, width)
             .transpose(1, 2)
             for one in (k_pages, v_pages)

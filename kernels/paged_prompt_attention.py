@@ -2,7 +2,7 @@
 
     o[n, h] = Σ_t softmax_t(scale · q[n, h] · K[r, t, h // G]) V[r, t, h // G],   t ≤ position of token n
 
-Row r holds tokens row_starts[r] to row_starts[r + 1], the last of its context_lengths[r] positions.
+Row r holds tokens cu_seqlens[r] to cu_seqlens[r + 1], the last of its context_lengths[r] positions.
 Letters as in paged_decode_attention. The softmax is float32.
 """
 
@@ -36,12 +36,12 @@ def reference(
     v_pages: Tensor,
     page_table: Tensor,
     context_lengths: Tensor,
-    row_starts: Tensor,
+    cu_seqlens: Tensor,
     scale: float,
 ) -> Tensor:
     out = torch.empty_like(q)
     kv_heads, width = k_pages.shape[2:]
-    for row, (start, end, length) in enumerate(spans(row_starts, context_lengths)):
+    for row, (start, end, length) in enumerate(spans(cu_seqlens, context_lengths)):
         k, v = (
             pages[page_table[row]].view(-1, kv_heads, width)[:length].float() for pages in (k_pages, v_pages)
         )
@@ -59,13 +59,13 @@ def folded(
     v_pages: Tensor,
     page_table: Tensor,
     context_lengths: Tensor,
-    row_starts: Tensor,
+    cu_seqlens: Tensor,
     scale: float,
 ) -> Tensor:
     """The same through torch's fused attention: a key head's query heads form a batch over one copy of it."""
     page, kv_heads, width = k_pages.shape[1:]
     out = torch.empty_like(q)
-    for row, (start, end, length) in enumerate(spans(row_starts, context_lengths)):
+    for row, (start, end, length) in enumerate(spans(cu_seqlens, context_lengths)):
         count = end - start
         used = page_table[row, : -(-length // page)]
         k, v = (
@@ -84,9 +84,9 @@ def folded(
     return out
 
 
-def spans(row_starts: Tensor, context_lengths: Tensor) -> list[tuple[int, int, int]]:
+def spans(cu_seqlens: Tensor, context_lengths: Tensor) -> list[tuple[int, int, int]]:
     """(first token, one past the last, context length) of each row."""
-    starts = row_starts.tolist()
+    starts = cu_seqlens.tolist()
     return list(zip(starts[:-1], starts[1:], context_lengths.tolist(), strict=True))
 
 
@@ -96,7 +96,7 @@ def paged_prompt_attention(
     v_pages: Tensor,
     page_table: Tensor,
     context_lengths: Tensor,
-    row_starts: Tensor,
+    cu_seqlens: Tensor,
     scale: float,
 ) -> Tensor:
     """Return o [N, Nq, D] in the type of q.
@@ -105,7 +105,7 @@ def paged_prompt_attention(
     k_pages, v_pages  [pages, 64, Nk, D]  the type of q, contiguous; the new tokens are in them already
     page_table        [R, P]              int64, pages in order of position
     context_lengths   [R]                 int64, at most P·64, the row's new tokens included
-    row_starts        [R + 1]             int64, from 0 to N
+    cu_seqlens        [R + 1]             int64, from 0 to N
     """
     check_rank("q", q, "NHD")
     check_rank("k_pages", k_pages, "PTHD")
@@ -119,10 +119,10 @@ def paged_prompt_attention(
     rows = page_table.shape[0]
     check("page_table", page_table, page_table.shape, INDEX, strided=True)
     check("context_lengths", context_lengths, (rows,), INDEX)
-    check("row_starts", row_starts, (rows + 1,), INDEX)
+    check("cu_seqlens", cu_seqlens, (rows + 1,), INDEX)
     if uses_triton(q):
-        return tiled(q, k_pages, v_pages, page_table, context_lengths, row_starts, scale)
-    return folded(q, k_pages, v_pages, page_table, context_lengths, row_starts, scale)
+        return tiled(q, k_pages, v_pages, page_table, context_lengths, cu_seqlens, scale)
+    return folded(q, k_pages, v_pages, page_table, context_lengths, cu_seqlens, scale)
 
 
 def tiled(
@@ -131,7 +131,7 @@ def tiled(
     v_pages: Tensor,
     page_table: Tensor,
     context_lengths: Tensor,
-    row_starts: Tensor,
+    cu_seqlens: Tensor,
     scale: float,
 ) -> Tensor:
     """One kernel (Dao, arXiv 2307.08691). A program takes TOKENS tokens of one row and the G heads of one key head."""
@@ -147,7 +147,7 @@ def tiled(
     grid = (tokens // (queries // group) + rows, kv_heads) if tokens else (0,)
     form = {"NK": kv_heads, "G": group, "D": width, "PAGE": page, "QUERIES": queries, "KEYS": keys}
     launch(
-        prompt_attention_kernel, grid, q, k_pages, v_pages, page_table, context_lengths, row_starts, out, rows,
+        prompt_attention_kernel, grid, q, k_pages, v_pages, page_table, context_lengths, cu_seqlens, out, rows,
         page_table.stride(0), scale, **form, STAGES=stages, WIDE=WIDE, ROWS_AT_ONCE=ROWS_AT_ONCE, num_warps=warps,
     )  # fmt: skip
     return out
@@ -155,10 +155,10 @@ def tiled(
 
 @jit(
     do_not_specialize=["rows", "table_stride"],
-    do_not_specialize_on_alignment=["page_table", "context_lengths", "row_starts"],
+    do_not_specialize_on_alignment=["page_table", "context_lengths", "cu_seqlens"],
 )
 def prompt_attention_kernel(
-    q, k_pages, v_pages, page_table, context_lengths, row_starts, out, rows, table_stride, scale,
+    q, k_pages, v_pages, page_table, context_lengths, cu_seqlens, out, rows, table_stride, scale,
     NK: tl.constexpr, G: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr, QUERIES: tl.constexpr,
     KEYS: tl.constexpr, STAGES: tl.constexpr, WIDE: tl.constexpr, ROWS_AT_ONCE: tl.constexpr,
 ):  # fmt: skip
@@ -170,8 +170,8 @@ def prompt_attention_kernel(
     for base in range(0, rows, ROWS_AT_ONCE):
         some = base + tl.arange(0, ROWS_AT_ONCE)
         there = some < rows
-        starts = tl.load(row_starts + some, mask=there, other=0)
-        ends = tl.load(row_starts + some + 1, mask=there, other=0)
+        starts = tl.load(cu_seqlens + some, mask=there, other=0)
+        ends = tl.load(cu_seqlens + some + 1, mask=there, other=0)
         tiles = tl.cdiv(ends - starts, TOKENS).to(tl.int32)
         upto = tiles_seen + tl.cumsum(tiles)
         earlier = there & (upto <= tile)
@@ -180,8 +180,8 @@ def prompt_attention_kernel(
         tiles_seen += tl.sum(tiles)
     if row >= rows:
         return
-    start = tl.load(row_starts + row)
-    count = (tl.load(row_starts + row + 1) - start).to(tl.int32)
+    start = tl.load(cu_seqlens + row)
+    count = (tl.load(cu_seqlens + row + 1) - start).to(tl.int32)
     length = tl.load(context_lengths + row).to(tl.int32)
 
     m = tl.arange(0, QUERIES)
@@ -191,7 +191,7 @@ def prompt_attention_kernel(
     position = length - count + token
     # The accumulator leaves few registers for addresses: scalars have 64 bits, tiles 32.
     corner = (start * NK + head) * (G * D)
-    q = tl.load((q + corner) + places(token, m, NK, G, D), mask=real(token, m, count, G)[:, None], other=0.0)
+    q = tl.load((q + corner) + offsets(token, m, NK, G, D), mask=real(token, m, count, G)[:, None], other=0.0)
     if WIDE:
         q = q.to(tl.float32)
     to_log2 = scale * 1.4426950408889634  # exp2 is one instruction
@@ -199,15 +199,15 @@ def prompt_attention_kernel(
     total = tl.zeros([QUERIES], tl.float32)
     o = tl.zeros([QUERIES, D], tl.float32)
     visible = tl.minimum(length, length - count + (tile - tiles_before + 1) * TOKENS)
-    place = t[:, None] * (NK * D) + d[None, :]
+    offset = t[:, None] * (NK * D) + d[None, :]
     table = page_table + tl.cast(row, tl.int64) * table_stride
     for first in tl.range(0, visible, KEYS, num_stages=STAGES):
         page = tl.load(table + first // PAGE).to(tl.int64) * PAGE + first % PAGE
         page = (page * NK + head) * D
         written = first + t < visible
-        k = tl.load((k_pages + page) + place)
+        k = tl.load((k_pages + page) + offset)
         # Beyond may be NaN. In keys it spoils masked scores alone; in values it would stay: NaN · 0 is NaN.
-        v = tl.load((v_pages + page) + place, mask=written[:, None], other=0.0)
+        v = tl.load((v_pages + page) + offset, mask=written[:, None], other=0.0)
         if WIDE:
             k, v = k.to(tl.float32), v.to(tl.float32)
         scores = tl.dot(q, tl.trans(k), input_precision="ieee")
@@ -218,17 +218,17 @@ def prompt_attention_kernel(
         total = total * fade + tl.sum(p, 1)
         o = tl.dot(p.to(v.dtype), v, o * fade[:, None], input_precision="ieee")
         peak = new_peak
-    # Out of a value read anew, the places of the store are too, instead of staying in 26 registers all the while.
-    token += (tl.load(row_starts + row, volatile=True) - start).to(tl.int32)
+    # Out of a value read anew, the offsets of the store are too, instead of staying in 26 registers all the while.
+    token += (tl.load(cu_seqlens + row, volatile=True) - start).to(tl.int32)
     tl.store(
-        (out + corner) + places(token, m, NK, G, D),
+        (out + corner) + offsets(token, m, NK, G, D),
         o / total[:, None],
         mask=real(token, m, count, G)[:, None],
     )
 
 
 @jit()
-def places(token, m, NK: tl.constexpr, G: tl.constexpr, D: tl.constexpr):
+def offsets(token, m, NK: tl.constexpr, G: tl.constexpr, D: tl.constexpr):
     """Of query row m, head m mod G of a token, from the first head of its group in the row's first token."""
     return (token * (NK * G) + m % G)[:, None] * D + tl.arange(0, D)[None, :]
 

@@ -126,7 +126,7 @@ def sample(
     top_k        [S]     int64, 0 for all
     top_p        [S]     float32, in (0, 1]
     seeds        [S]     int64, the bits of an unsigned seed
-    positions    [S]     int64, the place that the token will take in its sequence
+    positions    [S]     int64, the position that the token will take in its sequence
     vocabulary   ids from here on are padding of the table; at most V
     """
     check_rank("logits", logits, "SV")

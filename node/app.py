@@ -166,7 +166,7 @@ class Node:
             self._plan = memory_plan(self._settings, self._config, taken, ours)
             log.info("memory as measured:\n%s", self._plan.table())
         plan = self._plan
-        runner = Runner(model, plan.pages + 1, plan.slots + 1, device, deferred)
+        runner = Runner(model, plan.pages + 1, plan.state_slots + 1, device, deferred)
         # On a CPU launching a step is running it: planning ahead would only cost a token of every answer.
         static = StaticRunner(runner, self._context) if captured else None
         if static is None:
@@ -176,7 +176,7 @@ class Node:
         self.compiles.ready()
         self._chat.warm_constraints(self._config.vocab_size)
         budget = budget.with_sequences(plan.sequences)
-        scheduler = Scheduler(plan.pages, plan.slots, self._context, budget, bool(plan.slot_bytes))
+        scheduler = Scheduler(plan.pages, plan.state_slots, self._context, budget, bool(plan.slot_bytes))
         log.info("loaded and warm in %.1f s", time.monotonic() - started)
         return Engine(scheduler, static or runner, ahead=static, recorder=self._recorder())
 

@@ -124,22 +124,22 @@ def read_settings(flags: argparse.Namespace, environment: Mapping[str, str] = os
     values: dict[str, Any] = {}
     for item in dataclasses.fields(Settings):
         variable = ENVIRONMENT + item.name.upper()
-        for place, text in (
+        for source, text in (
             ("--" + item.name.replace("_", "-"), getattr(flags, item.name, None)),
             (variable, environment.get(variable)),
             (f"{item.name} in {config}", from_file.get(item.name)),
         ):
             if text is not None:
-                values[item.name] = _parse(item.metadata["parse"], text, place)
+                values[item.name] = _parse(item.metadata["parse"], text, source)
                 break
     return Settings(**values)
 
 
-def _parse(parse: Any, text: str, place: str) -> Any:
+def _parse(parse: Any, text: str, source: str) -> Any:
     try:
         return parse(text)
     except ValueError as error:
-        raise SettingsError(f"{place}: {text!r} {error}") from None
+        raise SettingsError(f"{source}: {text!r} {error}") from None
 
 
 def _read_toml(path: Path) -> dict[str, str]:

@@ -67,12 +67,12 @@ class ScriptedRunner:
         if self.failures:
             self.failures -= 1
             raise RuntimeError("scripted failure of /secret/path")
-        begun = {*plan.slots[plan.fresh_rows].tolist(), *plan.restores[:, 1].tolist()}
+        begun = {*plan.state_slots[plan.fresh_rows].tolist(), *plan.restores[:, 1].tolist()}
         sampled = []
-        for row, slot in enumerate(plan.slots.tolist()):
-            here = slice(plan.row_starts[row], plan.row_starts[row + 1])
-            places = plan.positions[here]
-            self._pages[plan.page_table[row][places // PAGE], places % PAGE] = plan.token_ids[here]
+        for row, slot in enumerate(plan.state_slots.tolist()):
+            here = slice(plan.cu_seqlens[row], plan.cu_seqlens[row + 1])
+            positions = plan.positions[here]
+            self._pages[plan.page_table[row][positions // PAGE], positions % PAGE] = plan.token_ids[here]
             if slot in begun:
                 self._playing[slot] = (len(self.prompts), 0)
                 self.prompts.append([])

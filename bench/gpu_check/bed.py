@@ -119,7 +119,7 @@ class Bed:
         self.model = Qwen(config, weights, vocabulary)
         self.reckoned = self._plan(None)
         self.plan = plan = self.reckoned if device.type == "cpu" else self._plan(self._workspace())
-        self.runner = Runner(self.model, plan.pages + 1, plan.slots + 1, device)
+        self.runner = Runner(self.model, plan.pages + 1, plan.state_slots + 1, device)
         self.static = StaticRunner(self.runner, size.context, size.buckets)
 
     def _workspace(self) -> int:

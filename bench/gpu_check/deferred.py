@@ -38,7 +38,7 @@ def deferred(bed: Bed, device: Device) -> Iterator[Finding]:
     )
     work = deferred_work(work_of(bed.config, bed.model.dtype.itemsize), bed.config)
     for rows in bed.size.decode_rows:
-        plan = steps.placed(bed, decode_plan(rows, bed.decode_context(rows)), bed.decode_context(rows))
+        plan = steps.paged(bed, decode_plan(rows, bed.decode_context(rows)), bed.decode_context(rows))
         assert runner.cache.ring is not None
         pending = runner.cache.ring.pending
         pending.copy_(torch.arange(len(pending), device=bed.device) % RING)

@@ -126,8 +126,8 @@ def attention(make: Make) -> Iterator[Case]:
     columns = c.query_width * (2 if c.output_gate else 1) + 2 * c.kv_width
     norms = (make.normal(c.head_dim), make.normal(c.head_dim)) if c.qk_norm else None
     turns = (make.wide(9, c.rope.width), make.wide(9, c.rope.width))
-    places = make.whole(*range(130, 139))
-    form = (norms, c.norm_eps, c.zero_centred, *turns, *pages, places, c.heads)
+    slot_mapping = make.whole(*range(130, 139))
+    form = (norms, c.norm_eps, c.zero_centred, *turns, *pages, slot_mapping, c.heads)
     yield Case(
         "attention_prologue",
         attention_prologue.attention_prologue,

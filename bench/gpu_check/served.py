@@ -53,7 +53,7 @@ async def _serve(bed: Bed) -> list[tuple[int, dict, float]]:
     budget = Budget(size.sequences, size.step_tokens, min(512, size.step_tokens)).with_sequences(
         plan.sequences
     )
-    scheduler = Scheduler(plan.pages, plan.slots, size.context, budget, bool(plan.slot_bytes))
+    scheduler = Scheduler(plan.pages, plan.state_slots, size.context, budget, bool(plan.slot_bytes))
     engine = Engine(scheduler, bed.static, ahead=bed.static if bed.device.type == "cuda" else None)
     engine.start(asyncio.get_running_loop())
     with (

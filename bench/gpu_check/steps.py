@@ -72,7 +72,7 @@ def outputs(bed: Bed, runner: AheadRunner, count: int, ahead: bool) -> list[list
     """Greedy and seeded sequences of one length, so that all decode together from the first step to the last."""
     size, plan = bed.size, bed.plan
     budget = Budget(tokens=size.step_tokens, mixed_tokens=size.step_tokens).with_sequences(size.sequences)
-    scheduler = Scheduler(plan.pages, plan.slots, size.context, budget, bed.config.delta is not None)
+    scheduler = Scheduler(plan.pages, plan.state_slots, size.context, budget, bed.config.delta is not None)
     asked = [_asked(bed, n) for n in range(count)]
     for sequence in asked:
         scheduler.add(sequence)
@@ -129,7 +129,7 @@ def decode_times(bed: Bed, device: Device) -> Iterator[Finding]:
     yield Finding("rate of a large product", device.rate / 1e12, "TFLOP/s")
     for rows in size.decode_rows:
         context = bed.decode_context(rows)
-        plan = placed(bed, decode_plan(rows, context), context)
+        plan = paged(bed, decode_plan(rows, context), context)
         ms = seconds(bed, lambda plan=plan: launched(bed.static, plan), size.repeats) * 1e3  # type: ignore[misc]
         floor = work.step_seconds(plan, device) * 1e3
         target = TARGETS.get(rows) if bed.promised else None
@@ -151,12 +151,12 @@ def launched(runner: AheadRunner, plan: StepPlan) -> None:
     runner.launch(plan).sample(lambda: None)
 
 
-def placed(bed: Bed, plan: StepPlan, context: int) -> StepPlan:
+def paged(bed: Bed, plan: StepPlan, context: int) -> StepPlan:
     """Rows with pages and slots of their own."""
     width = -(-context // PAGE)
     pages = 1 + np.random.default_rng(0).permutation(bed.plan.pages)[: plan.rows * width]
-    slots = 1 + np.arange(plan.rows) % max(bed.plan.slots, 1)
-    return dataclasses.replace(plan, page_table=pages.reshape(plan.rows, width), slots=slots)
+    slots = 1 + np.arange(plan.rows) % max(bed.plan.state_slots, 1)
+    return dataclasses.replace(plan, page_table=pages.reshape(plan.rows, width), state_slots=slots)
 
 
 def prompt_times(bed: Bed, device: Device) -> Iterator[Finding]:
@@ -183,7 +183,7 @@ def _chunk(bed: Bed, start: int, end: int) -> StepPlan:
     """Tokens `start` to `end` of a prompt."""
     plan = prompt_plan(end - start)
     plan = dataclasses.replace(plan, positions=np.arange(start, end))
-    return placed(bed, plan, end)
+    return paged(bed, plan, end)
 
 
 def _held(bed: Bed) -> int:

@@ -182,11 +182,11 @@ class Sieve:
     def ignored(self) -> list[str]:
         return list(self._ignored)
 
-    def sift(self, table: str, value: dict[str, Any], path: str, place: str | None = None) -> dict[str, Any]:
+    def sift(self, table: str, value: dict[str, Any], path: str, label: str | None = None) -> dict[str, Any]:
         """The supported fields of `value`; raises ApiError for the first that is refused or unknown.
 
         path   of the object in the request, as in `messages.0.content.2`
-        place  the same without numbers, under which ignored fields are named; [path]
+        label  the same without numbers, under which ignored fields are named; [path]
 
         An explicit null equals absence.
         """
@@ -204,7 +204,7 @@ class Sieve:
             elif field.verdict is Verdict.REFUSED and not field.is_harmless(item):
                 raise unsupported(where, f"{where}: {field.message}", field.details)
             else:
-                prefix = path if place is None else place
+                prefix = path if label is None else label
                 self._ignored[f"{prefix}.{name}" if prefix else name] = None
         return supported
 

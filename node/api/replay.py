@@ -71,7 +71,7 @@ async def replay(
     prompt = chat.prompt(wish.conversation)
     machine = chat.machine(prompt, wish.conversation.tools, wish.stops, wish.guarantee.parallel)
     ids = chat.written(output)
-    stop = next((place for place, number in enumerate(ids) if number in stop_ids), None)
+    stop = next((index for index, number in enumerate(ids) if number in stop_ids), None)
     if stop is None and not cut:
         stop, ids = len(ids), [*ids, min(stop_ids)]
     finish = Finish.LENGTH if stop is None else Finish.STOP

@@ -41,10 +41,10 @@ class JsonCallReader:
 
     def push(self, text: str) -> list[Event]:
         self._raw.append(text)
-        place = 0
+        position = 0
         try:
-            while place < len(text):
-                place = self._step(text, place)
+            while position < len(text):
+                position = self._step(text, position)
         except JsonError:
             self._fail()
         return self._taken()
@@ -56,42 +56,42 @@ class JsonCallReader:
             self._fail()
         return self._taken()
 
-    # Each step reads from a place in the text on, and says up to which.
+    # Each step reads from a position in the text on, and says up to which.
 
-    def _seek_object(self, text: str, place: int) -> int:
-        return self._sign(text, place, {"{": self._seek_key})
+    def _seek_object(self, text: str, position: int) -> int:
+        return self._sign(text, position, {"{": self._seek_key})
 
-    def _seek_key(self, text: str, place: int) -> int:
-        if text[place] == "}":
-            return self._end_object(text, place)
+    def _seek_key(self, text: str, position: int) -> int:
+        if text[position] == "}":
+            return self._end_object(text, position)
         self._string, self._key = StringReader(), ""
-        return self._sign(text, place, {'"': self._read_key})
+        return self._sign(text, position, {'"': self._read_key})
 
-    def _read_key(self, text: str, place: int) -> int:
-        characters, place = self._string.push(text, place)
+    def _read_key(self, text: str, position: int) -> int:
+        characters, position = self._string.push(text, position)
         self._key += characters
         _demand_name(self._key)
         if self._string.closed:
             self._step = self._seek_colon
-        return place
+        return position
 
-    def _seek_colon(self, text: str, place: int) -> int:
-        return self._sign(text, place, {":": self._seek_value})
+    def _seek_colon(self, text: str, position: int) -> int:
+        return self._sign(text, position, {":": self._seek_value})
 
-    def _seek_value(self, text: str, place: int) -> int:
+    def _seek_value(self, text: str, position: int) -> int:
         self._string, self._value = StringReader(), ValueReader()
         if self._key == "name" and self._name is None:
-            return self._sign(text, place, {'"': self._read_name})
+            return self._sign(text, position, {'"': self._read_name})
         if self._key not in ARGUMENTS or self._argued:
             self._step = self._skip_value
-            return place
+            return position
         steps = {'"': self._read_quoted, "{": self._read_arguments, "n": self._skip_value}
-        after = self._sign(text, place, steps)
+        after = self._sign(text, position, steps)
         self._argued = self._step in (self._read_quoted, self._read_arguments)
-        return after if self._step in (self._read_quoted, self._seek_value) else place
+        return after if self._step in (self._read_quoted, self._seek_value) else position
 
-    def _read_name(self, text: str, place: int) -> int:
-        characters, place = self._string.push(text, place)
+    def _read_name(self, text: str, position: int) -> int:
+        characters, position = self._string.push(text, position)
         self._label += characters
         _demand_name(self._label)
         if self._string.closed:
@@ -100,17 +100,17 @@ class JsonCallReader:
             self._name = self._label
             self._give("")
             self._step = self._seek_comma
-        return place
+        return position
 
-    def _read_arguments(self, text: str, place: int) -> int:
-        fragment, place = self._value.push(text, place)
+    def _read_arguments(self, text: str, position: int) -> int:
+        fragment, position = self._value.push(text, position)
         self._give(fragment)
         if self._value.closed:
             self._end_arguments()
-        return place
+        return position
 
-    def _read_quoted(self, text: str, place: int) -> int:
-        characters, place = self._string.push(text, place)
+    def _read_quoted(self, text: str, position: int) -> int:
+        characters, position = self._string.push(text, position)
         if not self._value.begun and characters.strip(WHITE)[:1] not in ("", "{"):
             raise JsonError
         fragment, read = self._value.push(characters, 0)
@@ -123,33 +123,33 @@ class JsonCallReader:
             elif not self._value.closed:
                 raise JsonError
             self._end_arguments()
-        return place
+        return position
 
-    def _skip_value(self, text: str, place: int) -> int:
-        _, place = self._value.push(text, place)
+    def _skip_value(self, text: str, position: int) -> int:
+        _, position = self._value.push(text, position)
         if self._value.closed:
             self._step = self._seek_comma
-        return place
+        return position
 
-    def _seek_comma(self, text: str, place: int) -> int:
-        if text[place] == "}":
-            return self._end_object(text, place)
-        return self._sign(text, place, {",": self._seek_key})
+    def _seek_comma(self, text: str, position: int) -> int:
+        if text[position] == "}":
+            return self._end_object(text, position)
+        return self._sign(text, position, {",": self._seek_key})
 
-    def _end_object(self, text: str, place: int) -> int:
+    def _end_object(self, text: str, position: int) -> int:
         if self._name is None:
             raise JsonError
-        self._finish(text[place + 1 :])
-        return place + 1
+        self._finish(text[position + 1 :])
+        return position + 1
 
-    def _sign(self, text: str, place: int, steps: Mapping[str, Callable[[str, int], int]]) -> int:
+    def _sign(self, text: str, position: int, steps: Mapping[str, Callable[[str, int], int]]) -> int:
         """One of the signs, perhaps after white space, and the step that follows it."""
-        sign = text[place]
+        sign = text[position]
         if sign in steps:
             self._step = steps[sign]
         elif sign not in WHITE:
             raise JsonError
-        return place + 1
+        return position + 1
 
     def _give(self, fragment: str) -> None:
         if fragment:

@@ -36,27 +36,27 @@ class StringReader:
         self._escape = ""  # as much as has come of one
         self._high = ""  # the first half of a pair of escapes
 
-    def push(self, text: str, place: int) -> tuple[str, int]:
-        """The characters known now, and the place in `text` up to which it was read."""
+    def push(self, text: str, position: int) -> tuple[str, int]:
+        """The characters known now, and the position in `text` up to which it was read."""
         found: list[str] = []
-        while place < len(text) and not self.closed:
+        while position < len(text) and not self.closed:
             if self._escape:
-                self._escape += text[place]
+                self._escape += text[position]
                 found.append(self._unescaped())
-                place += 1
+                position += 1
                 continue
-            end = _PLAIN.match(text, place).end()  # type: ignore[union-attr]  # it matches everywhere
-            if end > place:
-                found += [self._lone(), text[place:end]]
-            elif text[place] == "\\":
+            end = _PLAIN.match(text, position).end()  # type: ignore[union-attr]  # it matches everywhere
+            if end > position:
+                found += [self._lone(), text[position:end]]
+            elif text[position] == "\\":
                 self._escape = "\\"
                 end += 1
             else:
                 found.append(self._lone())
                 self.closed = True
                 end += 1
-            place = end
-        return "".join(found), place
+            position = end
+        return "".join(found), position
 
     def _unescaped(self) -> str:
         """The character of the escape, if it is whole."""
@@ -109,32 +109,32 @@ class ValueReader:
     def in_string(self) -> bool:
         return self._string is not None
 
-    def push(self, text: str, place: int) -> tuple[str, int]:
-        """The JSON known now, and the place in `text` up to which it was read."""
+    def push(self, text: str, position: int) -> tuple[str, int]:
+        """The JSON known now, and the position in `text` up to which it was read."""
         written: list[str] = []
-        while place < len(text) and not self.closed:
+        while position < len(text) and not self.closed:
             if self._string is not None:
-                characters, place = self._string.push(text, place)
+                characters, position = self._string.push(text, position)
                 written.append(quoted(characters)[1:-1])
                 if self._string.closed:
                     self._string = None
                     written.append('"')
                     self._after_string()
                 continue
-            end = _WORD.match(text, place).end()  # type: ignore[union-attr]  # it matches everywhere
-            if end > place:
+            end = _WORD.match(text, position).end()  # type: ignore[union-attr]  # it matches everywhere
+            if end > position:
                 if not self._expected.startswith("value"):
                     raise JsonError
-                self._word.append(text[place:end])
-                place = end
+                self._word.append(text[position:end])
+                position = end
                 continue
             if self._word:
                 written.append(self._whole_word())
                 continue
-            if text[place] not in WHITE:
-                written.append(self._sign(text[place]))
-            place += 1
-        return "".join(written), place
+            if text[position] not in WHITE:
+                written.append(self._sign(text[position]))
+            position += 1
+        return "".join(written), position
 
     def _sign(self, sign: str) -> str:
         """What a quote, bracket, comma or colon brings about, by what is expected there."""

@@ -52,7 +52,7 @@ class PromptWriter:
 
     def _turn_ends(self, ids: list[int], conversation: Conversation) -> tuple[int, ...]:
         turn = self._tokenizer.control.get(TURN)
-        starts = [place for place, number in enumerate(ids) if number == turn]
+        starts = [index for index, number in enumerate(ids) if number == turn]
         later = _turns_after_the_user(conversation)
         if len(starts) <= later:  # a template of another family
             return (len(ids),)
@@ -84,4 +84,4 @@ def _turns_after_the_user(conversation: Conversation) -> int:
     """As templates write them: neighbouring results share a turn."""
     roles = [turn.role for turn in conversation.turns]
     after = roles[len(roles) - roles[::-1].index("user") :] if "user" in roles else roles
-    return sum(role != "tool" or after[place - 1 : place] != ["tool"] for place, role in enumerate(after))
+    return sum(role != "tool" or after[index - 1 : index] != ["tool"] for index, role in enumerate(after))

@@ -87,27 +87,27 @@ class _Plain:
             root = {}
         return root | ({"$defs": definitions} if definitions else {})
 
-    def _refuse(self, place: str, keyword: str | None, why: str) -> SchemaError:
-        where = place.lstrip("#/.")
+    def _refuse(self, location: str, keyword: str | None, why: str) -> SchemaError:
+        where = location.lstrip("#/.")
         return SchemaError(self._path, keyword, f"{where}: {why}" if where else why)
 
-    def _schema(self, schema: object, place: str, depth: int) -> Any:
+    def _schema(self, schema: object, location: str, depth: int) -> Any:
         self._schemas += 1
         if self._schemas > MAX_SCHEMAS or depth > MAX_DEPTH:
             raise self._refuse("", None, f"more than {MAX_SCHEMAS} schemas, or {MAX_DEPTH} deep")
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, Mapping):
-            raise self._refuse(place, None, "a schema is an object or a boolean")
+            raise self._refuse(location, None, "a schema is an object or a boolean")
         result: dict[str, Any] = {}
         for keyword, value in schema.items():
             if keyword in ANNOTATIONS or keyword.startswith("x-") or keyword in ("$defs", "definitions"):
                 continue
             try:
-                result |= self._keyword(schema, keyword, value, place, depth + 1)
+                result |= self._keyword(schema, keyword, value, location, depth + 1)
             except _Unsupported as error:
                 if self._strict:
-                    raise self._refuse(place, keyword, f"{keyword} {error}".strip()) from error
+                    raise self._refuse(location, keyword, f"{keyword} {error}".strip()) from error
         if "integer" in _listed(result.get("type")):
             limit = 10**MAX_DIGITS - 1
             if not result.keys() & {"minimum", "exclusiveMinimum"}:
@@ -117,10 +117,10 @@ class _Plain:
         return result
 
     def _keyword(
-        self, schema: Mapping[str, Any], keyword: str, value: Any, place: str, depth: int
+        self, schema: Mapping[str, Any], keyword: str, value: Any, location: str, depth: int
     ) -> dict[str, Any]:
         """What one keyword contributes. Raises _Unsupported."""
-        here = f"{place}.{keyword}"
+        here = f"{location}.{keyword}"
         if (keyword in ("enum", "const") or isinstance(value, float | int)) and not _is_finite(value):
             raise _Unsupported("has a number that is not finite, or too large to be read as one")
         match keyword, value:

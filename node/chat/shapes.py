@@ -140,14 +140,14 @@ class Shapes:
         self._spend(len(reference) // STRETCH)
         found: Any = self._root
         steps = unquote(reference[1:]).split("/")[1:]
-        for place, step in enumerate(steps):
+        for index, step in enumerate(steps):
             key = step.replace("~1", "/").replace("~0", "~")
             if isinstance(found, Mapping) and key in found:
                 found = found[key]
             elif isinstance(found, list) and key.isdecimal() and len(key) < 6 and int(key) < len(found):
                 found = found[int(key)]
             elif isinstance(found, Mapping):  # a name with a slash that should have been written ~1
-                return found.get("/".join(steps[place:]))
+                return found.get("/".join(steps[index:]))
             else:
                 return None
         return found

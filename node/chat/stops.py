@@ -33,13 +33,13 @@ class StopMatcher:
             return text
         state, steps, fallback = self._state, self._next, self._fallback
         before, self._held = self._held, ""
-        for place, character in enumerate(text):
+        for index, character in enumerate(text):
             while state and character not in steps[state]:
                 state = fallback[state]
             state = steps[state].get(character, 0)
             if (whole := self._whole[state]) is not None:
                 self.matched = whole
-                return (before + text[: place + 1])[: -len(whole)]
+                return (before + text[: index + 1])[: -len(whole)]
         self._state = state
         known = before + text
         cut = len(known) - self._depth[state]

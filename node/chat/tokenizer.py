@@ -144,7 +144,7 @@ def _byte_alphabet() -> dict[int, int]:
     """The character that spells each byte, inverted: printable Latin-1 is itself, the rest follow U+0100."""
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = [byte for byte in range(0x100) if byte not in printable]
-    return {byte: byte for byte in printable} | {0x100 + place: byte for place, byte in enumerate(others)}
+    return {byte: byte for byte in printable} | {0x100 + index: byte for index, byte in enumerate(others)}
 
 
 _BYTE_OF = _byte_alphabet()

@@ -12,14 +12,14 @@ def share(budget: int, wanted: list[int], owners: list[str]) -> list[int]:
 
     `wanted` are the tokens that each could run, `owners` the organizations that they belong to.
     """
-    places: dict[str, list[int]] = defaultdict(list)
-    for place, owner in enumerate(owners):
-        places[owner].append(place)
+    indexes: dict[str, list[int]] = defaultdict(list)
+    for index, owner in enumerate(owners):
+        indexes[owner].append(index)
     given = [0] * len(wanted)
-    totals = [sum(wanted[place] for place in mine) for mine in places.values()]
-    for mine, part in zip(places.values(), _parts(budget, totals), strict=True):
-        for place, tokens in zip(mine, _parts(part, [wanted[place] for place in mine]), strict=True):
-            given[place] = tokens
+    totals = [sum(wanted[index] for index in mine) for mine in indexes.values()]
+    for mine, part in zip(indexes.values(), _parts(budget, totals), strict=True):
+        for index, tokens in zip(mine, _parts(part, [wanted[index] for index in mine]), strict=True):
+            given[index] = tokens
     return given
 
 
@@ -33,11 +33,11 @@ def _parts(budget: int, wanted: list[int]) -> list[int]:
     part = max(PAGE, budget // len(wanted))
     order = [0, *sorted(range(1, len(wanted)), key=wanted.__getitem__)]
     given = [0] * len(wanted)
-    for place in order:
-        given[place] = min(part, wanted[place], budget)
-        budget -= given[place]
-    for place in order:
-        more = min(wanted[place] - given[place], budget)
-        given[place] += more
+    for index in order:
+        given[index] = min(part, wanted[index], budget)
+        budget -= given[index]
+    for index in order:
+        more = min(wanted[index] - given[index], budget)
+        given[index] += more
         budget -= more
     return given

@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-PAGE = (
-    64  # tokens of KV in a page; also the chunk of the delta rule and the only legal place of a cached state
-)
+PAGE = 64  # tokens of KV in a page; also the chunk of the delta rule and the only legal position of a cached state
 SCRATCH = 0  # page 0 and slot 0 belong to no sequence: padding reads and writes there
 
 
@@ -30,10 +28,10 @@ class StepPlan:
     contiguous range.
 
     token_ids    int64   [N]      tokens to run, row by row
-    positions    int64   [N]      place of each token in its sequence, from 0
-    row_starts   int64   [R + 1]  where each row's tokens begin in token_ids
+    positions    int64   [N]      position of each token in its sequence, from 0
+    cu_seqlens   int64   [R + 1]  where each row's tokens begin in token_ids
     page_table   int64   [R, P]   pages of each row in order of position; SCRATCH beyond its length
-    slots        int64   [R]      state slot of each row; SCRATCH where the model has none
+    state_slots  int64   [R]      state slot of each row; SCRATCH where the model has none
     sample_rows  int64   [S]      rows whose last token is followed by a sampled one
     temperature  float32 [S]      as in Sampling; 0 is greedy
     top_p        float32 [S]
@@ -45,20 +43,20 @@ class StepPlan:
 
     restores     int64   [K, 2]   (from, to): slots copied before the pass; none of them is both
     saves        int64   [C, 2]   (from, to): slots copied after it; likewise
-    dry          int64   [D]      places in token_ids that run for the state alone: their keys and values lie in
+    dry          int64   [D]      indexes in token_ids that run for the state alone: their keys and values lie in
                                   pages that others read too, and go to SCRATCH instead
 
     Of a step that is planned while the one before it runs:
 
-    relays       int64   [F, 2]   (place in token_ids, place among the sampled ids of the step before): tokens
+    relays       int64   [F, 2]   (index in token_ids, index among the sampled ids of the step before): tokens
                                   that the host does not know yet
     """
 
     token_ids: NDArray[np.int64]
     positions: NDArray[np.int64]
-    row_starts: NDArray[np.int64]
+    cu_seqlens: NDArray[np.int64]
     page_table: NDArray[np.int64]
-    slots: NDArray[np.int64]
+    state_slots: NDArray[np.int64]
     sample_rows: NDArray[np.int64]
     temperature: NDArray[np.float32]
     top_p: NDArray[np.float32]
@@ -72,7 +70,7 @@ class StepPlan:
 
     @property
     def rows(self) -> int:
-        return len(self.slots)
+        return len(self.state_slots)
 
     @property
     def tokens(self) -> int:
@@ -81,7 +79,7 @@ class StepPlan:
     @property
     def row_lengths(self) -> NDArray[np.int64]:
         """int64 [R]: tokens each row runs in this step."""
-        return np.diff(self.row_starts)
+        return np.diff(self.cu_seqlens)
 
     @property
     def decode_rows(self) -> int:
@@ -91,7 +89,7 @@ class StepPlan:
     @property
     def last_tokens(self) -> NDArray[np.int64]:
         """int64 [R]: index in token_ids of each row's last token."""
-        return self.row_starts[1:] - 1
+        return self.cu_seqlens[1:] - 1
 
     @property
     def context_lengths(self) -> NDArray[np.int64]:
@@ -101,11 +99,11 @@ class StepPlan:
     @property
     def fresh_rows(self) -> NDArray[np.int64]:
         """int64 [F]: rows that begin their sequence; their slots still hold another's state."""
-        return np.flatnonzero(self.positions[self.row_starts[:-1]] == 0)
+        return np.flatnonzero(self.positions[self.cu_seqlens[:-1]] == 0)
 
     @property
     def sample_positions(self) -> NDArray[np.int64]:
-        """int64 [S]: the place that each sampled token will take in its sequence."""
+        """int64 [S]: the position that each sampled token will take in its sequence."""
         return self.context_lengths[self.sample_rows]
 
 
@@ -113,9 +111,9 @@ class StepPlan:
 class Guidance:
     """What sampling needs to know of the ids before: not of the plan, for the last of them may come after it.
 
-    masked     int64   [M]     places, among the step's S sampled rows, of those that are constrained
+    masked     int64   [M]     indexes, among the step's S sampled rows, of those that are constrained
     bits       uint32  [M, W]  one bit an id, set where it is allowed: bit `i % 32` of word `i // 32` is id i's
-    seen       int64   [3, K]  place among the sampled rows, id, and how often the output holds it
+    seen       int64   [3, K]  index among the sampled rows, id, and how often the output holds it
     penalties  float32 [3, S]  repetition, frequency and presence, as in Sampling
     """
 

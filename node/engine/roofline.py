@@ -85,14 +85,14 @@ def prompt_plan(tokens: int) -> StepPlan:
     return _plan(np.array([0, tokens]), np.arange(tokens), np.zeros(1, dtype=np.int64))
 
 
-def _plan(row_starts: np.ndarray, positions: np.ndarray, sample_rows: np.ndarray) -> StepPlan:
-    rows, samples = len(row_starts) - 1, len(sample_rows)
+def _plan(cu_seqlens: np.ndarray, positions: np.ndarray, sample_rows: np.ndarray) -> StepPlan:
+    rows, samples = len(cu_seqlens) - 1, len(sample_rows)
     return StepPlan(
         token_ids=np.zeros_like(positions),
         positions=positions,
-        row_starts=row_starts,
+        cu_seqlens=cu_seqlens,
         page_table=np.zeros((rows, 1), dtype=np.int64),
-        slots=np.zeros(rows, dtype=np.int64),
+        state_slots=np.zeros(rows, dtype=np.int64),
         sample_rows=sample_rows,
         temperature=np.zeros(samples, dtype=np.float32),
         top_p=np.ones(samples, dtype=np.float32),

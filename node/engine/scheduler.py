@@ -59,12 +59,12 @@ class Scheduler:
     sequence of both held is free once both are done. `cancel` and `expire` come between.
     """
 
-    def __init__(self, pages: int, slots: int, context: int, budget: Budget, recurrent: bool) -> None:
+    def __init__(self, pages: int, state_slots: int, context: int, budget: Budget, recurrent: bool) -> None:
         """Slots beyond those of the sequences hold cached states; `recurrent`: the model has delta layers."""
-        rows = min(budget.sequences, slots) if recurrent else budget.sequences
+        rows = min(budget.sequences, state_slots) if recurrent else budget.sequences
         self.budget = budget
         self.table = BatchTable(rows, context)
-        self.prefixes = Prefixes(pages, rows + 1, slots - rows if recurrent else 0, recurrent)
+        self.prefixes = Prefixes(pages, rows + 1, state_slots - rows if recurrent else 0, recurrent)
         self.pages = self.prefixes.pages
         self.admission = Admission(self.table, self.prefixes)
         self.waiting = self.admission.waiting
@@ -81,13 +81,13 @@ class Scheduler:
         return bool(self.running or self.waiting or self._flight)
 
     @property
-    def slots_total(self) -> int:
+    def state_slots_total(self) -> int:
         return self.table.pool.total + self.prefixes.state_cache.total if self._recurrent else 0
 
     @property
-    def slots_free(self) -> int:
+    def state_slots_free(self) -> int:
         """Slots that no sequence has; those of cached states count, for they make room."""
-        return self.slots_total - (self.table.pool.held if self._recurrent else 0)
+        return self.state_slots_total - (self.table.pool.held if self._recurrent else 0)
 
     def check(self, sequence: Sequence) -> None:
         """Raise ValueError if it could never run here. Reads constants only: any thread may ask."""

@@ -85,8 +85,8 @@ def compose(
     lengths = np.ones(len(table_rows), dtype=np.int64)
     lengths[len(decoding) :] = [chunk.end - chunk.start for chunk in chunks]
     starts = table.computed[table_rows]
-    row_starts = np.zeros(len(table_rows) + 1, dtype=np.int64)
-    lengths.cumsum(out=row_starts[1:])
+    cu_seqlens = np.zeros(len(table_rows) + 1, dtype=np.int64)
+    lengths.cumsum(out=cu_seqlens[1:])
     tokens = [chunk.sequence.tokens(chunk.start, chunk.end) for chunk in chunks]
     samples = [
         row
@@ -98,10 +98,10 @@ def compose(
     sequences = tuple(map(table.sequences.__getitem__, table_rows.tolist()))
     plan = StepPlan(
         token_ids=np.concatenate([table.last[decoding], *tokens]),
-        positions=np.arange(row_starts[-1]) + np.repeat(starts - row_starts[:-1], lengths),
-        row_starts=row_starts,
+        positions=np.arange(cu_seqlens[-1]) + np.repeat(starts - cu_seqlens[:-1], lengths),
+        cu_seqlens=cu_seqlens,
         page_table=table.page_table[table_rows, : pages_of(int((starts + lengths).max()))],
-        slots=table_rows if recurrent else np.zeros_like(table_rows),
+        state_slots=table_rows if recurrent else np.zeros_like(table_rows),
         sample_rows=sample_rows,
         temperature=table.temperature[sampled],
         top_p=table.top_p[sampled],
@@ -109,7 +109,7 @@ def compose(
         seeds=table.seeds[sampled],
         restores=_pairs([(restore.slot, restore.sequence.row) for restore in restores]),
         saves=_pairs([(save.sequence.row, save.slot) for save in saves]),
-        dry=_dry(table, chunks, row_starts[len(decoding) :].tolist()),
+        dry=_dry(table, chunks, cu_seqlens[len(decoding) :].tolist()),
         relays=_relays(table, decoding, before),
         min_p=table.min_p[sampled],
     )
@@ -121,11 +121,11 @@ def compose(
     return Step(plan, table_rows, len(decoding), sequences, sampling, tuple(chunks), restores, saves)
 
 
-def _dry(table: BatchTable, chunks: list[Chunk], row_starts: list[int]) -> NDArray[np.int64]:
-    """Places of tokens whose keys and values were there before."""
+def _dry(table: BatchTable, chunks: list[Chunk], cu_seqlens: list[int]) -> NDArray[np.int64]:
+    """Indexes of tokens whose keys and values were there before."""
     spans = [
         np.arange(begins, begins + min(chunk.end, filled) - chunk.start)
-        for chunk, begins in zip(chunks, row_starts, strict=False)
+        for chunk, begins in zip(chunks, cu_seqlens, strict=False)
         if chunk.start < (filled := int(table.filled[chunk.sequence.row]))
     ]
     return np.concatenate([_ints([]), *spans])
@@ -134,10 +134,10 @@ def _dry(table: BatchTable, chunks: list[Chunk], row_starts: list[int]) -> NDArr
 def _relays(table: BatchTable, decoding: NDArray[np.int64], before: Step | None) -> NDArray[np.int64]:
     if before is None:
         return _pairs([])
-    place = np.full(len(table.held), -1, dtype=np.int64)
+    index = np.full(len(table.held), -1, dtype=np.int64)
     sampled = before.sampled_table_rows
-    place[sampled] = np.arange(len(sampled))
-    source = place[decoding]
+    index[sampled] = np.arange(len(sampled))
+    source = index[decoding]
     fed = np.flatnonzero(source >= 0)
     return np.stack([fed, source[fed]], axis=1)
 

@@ -26,7 +26,7 @@ class Attention:
         self._scale = config.head_dim**-0.5
 
     def forward(self, x: Tensor, batch: Batch, cache: Cache, tables: tuple[Tensor, Tensor]) -> Tensor:
-        """[N, H] to [N, H]; writes N places of this layer's pages. tables: see Rope.tables."""
+        """[N, H] to [N, H]; writes N slots of this layer's pages. tables: see Rope.tables."""
         config, weights = self._config, self._weights
         k_pages, v_pages = cache.k_pages[self._index], cache.v_pages[self._index]
         q, gate = attention_prologue(
@@ -37,7 +37,7 @@ class Attention:
             *tables,
             k_pages,
             v_pages,
-            batch.places,
+            batch.slot_mapping,
             config.heads,
         )
         parts = []
@@ -55,7 +55,7 @@ class Attention:
                     v_pages,
                     rows.page_table,
                     rows.context_lengths,
-                    rows.row_starts,
+                    rows.cu_seqlens,
                     self._scale,
                 )
             )

@@ -14,30 +14,30 @@ class Rows:
     tokens           where the rows' tokens lie among the N of the step
     page_table       int64 [R, P]
     context_lengths  int64 [R]      tokens in the pages once this step is done
-    slots            int64 [R]
-    row_starts       int64 [R + 1]  from 0 to M
+    state_slots      int64 [R]
+    cu_seqlens       int64 [R + 1]  from 0 to M
     """
 
     tokens: slice
     page_table: Tensor
     context_lengths: Tensor
-    slots: Tensor
-    row_starts: Tensor
+    state_slots: Tensor
+    cu_seqlens: Tensor
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """One step over N tokens: rows of one token first, then rows of several.
 
-    token_ids    int64 [N]
-    positions    int64 [N]  place of each token in its sequence
-    places       int64 [N]  page · 64 + offset, where its key and value go
-    decode       rows of one token, or None
-    prompt       rows of several tokens, or None
+    token_ids     int64 [N]
+    positions     int64 [N]  position of each token in its sequence
+    slot_mapping  int64 [N]  page · 64 + offset, where its key and value go
+    decode        rows of one token, or None
+    prompt        rows of several tokens, or None
     """
 
     token_ids: Tensor
     positions: Tensor
-    places: Tensor
+    slot_mapping: Tensor
     decode: Rows | None
     prompt: Rows | None

@@ -32,15 +32,15 @@ class Cache:
 
     @classmethod
     def allocate(
-        cls, config: ModelConfig, pages: int, slots: int, dtype: torch.dtype, device: torch.device
+        cls, config: ModelConfig, pages: int, state_slots: int, dtype: torch.dtype, device: torch.device
     ) -> Cache:
         """Zeros for a number of pages and slots, the scratch ones included."""
         kv = (len(config.full_layers), pages, PAGE, config.kv_heads, config.head_dim)
-        states, conv_state = (0, slots, 1, 1, 1), (0, slots, 1, 1)
+        states, conv_state = (0, state_slots, 1, 1, 1), (0, state_slots, 1, 1)
         if config.delta is not None:
             d, layers = config.delta, len(config.delta_layers)
-            states = (layers, slots, d.value_heads, d.key_dim, d.value_dim)
-            conv_state = (layers, slots, d.conv_kernel - 1, d.conv_width)
+            states = (layers, state_slots, d.value_heads, d.key_dim, d.value_dim)
+            conv_state = (layers, state_slots, d.conv_kernel - 1, d.conv_width)
         return cls(
             k_pages=torch.zeros(kv, dtype=dtype, device=device),
             v_pages=torch.zeros(kv, dtype=dtype, device=device),
@@ -63,17 +63,17 @@ class Cache:
     def bytes(self) -> int:
         return sum(pool.nbytes for pool in self.pools)
 
-    def settle(self, slots: Tensor) -> None:
+    def settle(self, state_slots: Tensor) -> None:
         """Bring the states of these slots (int64 [F], each once) up to date: the ring may hold their last tokens."""
         if self.ring is not None:
-            flush(self.states, self.ring, slots)
+            flush(self.states, self.ring, state_slots)
 
-    def clear_slots(self, slots: Tensor) -> None:
+    def clear_slots(self, state_slots: Tensor) -> None:
         """Zero the state in these slots (int64 [F]), so that a new sequence starts from nothing."""
-        self.states.index_fill_(1, slots, 0)
-        self.conv_state.index_fill_(1, slots, 0)
+        self.states.index_fill_(1, state_slots, 0)
+        self.conv_state.index_fill_(1, state_slots, 0)
         if self.ring is not None:
-            self.ring.forget(slots)
+            self.ring.forget(state_slots)
 
     def copy_slots(self, pairs: Tensor) -> None:
         """State and conv_state from settled slot to slot, int64 [K, 2], no slot of which is both."""

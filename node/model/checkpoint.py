@@ -35,7 +35,7 @@ class Checkpoint:
         self._folder = folder
         self._device = device
         self._files: dict[str, Any] = {}
-        self._places: dict[str, tuple[str, str]] = {}  # name → file, full name
+        self._found: dict[str, tuple[str, str]] = {}  # name → file, full name
         self._doubled: list[str] = []
         self._open(_shards(folder))
 
@@ -53,30 +53,30 @@ class Checkpoint:
                 if SKIPPED.search(full):
                     continue
                 name = PREFIX.sub("", full)
-                if name in self._places:
+                if name in self._found:
                     self._doubled.append(full)
-                self._places[name] = shard, full
+                self._found[name] = shard, full
 
     def __contains__(self, name: str) -> bool:
-        return name in self._places
+        return name in self._found
 
     def shape(self, name: str) -> Shape:
-        shard, full = self._places[name]
+        shard, full = self._found[name]
         return tuple(self._files[shard].get_slice(full).get_shape())
 
     def read(self, name: str, dtype: torch.dtype) -> Tensor:
-        shard, full = self._places[name]
+        shard, full = self._found[name]
         tensor: Tensor = self._files[shard].get_tensor(full)
         return tensor.to(dtype)
 
     def verify(self, expected: dict[str, Shape]) -> None:
         """Raise one WeightError that names all missing, unexpected and misshapen tensors."""
-        missing = sorted(name for name in expected if name not in self._places)
-        unexpected = sorted(full for name, (_, full) in self._places.items() if name not in expected)
+        missing = sorted(name for name in expected if name not in self._found)
+        unexpected = sorted(full for name, (_, full) in self._found.items() if name not in expected)
         misshapen = []
         for name, shape in sorted(expected.items()):
-            if name in self._places and (found := self.shape(name)) != shape:
-                misshapen.append(f"{self._places[name][1]} is {list(found)}, not {list(shape)}")
+            if name in self._found and (found := self.shape(name)) != shape:
+                misshapen.append(f"{self._found[name][1]} is {list(found)}, not {list(shape)}")
         problems = {
             "missing tensors": missing,
             "unexpected tensors": unexpected + self._doubled,

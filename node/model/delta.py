@@ -34,13 +34,13 @@ class Delta:
         parts = []
         if (rows := batch.decode) is not None:
             at = rows.tokens
-            given = (qkv[at], a[at], b[at], *small, rows.slots)
+            given = (qkv[at], a[at], b[at], *small, rows.state_slots)
             ring = cache.ring
             parts.append(
                 delta_decode(*given) if ring is None else delta_ring(*given, ring.layer(self._index))
             )
         if (rows := batch.prompt) is not None:
             at = rows.tokens
-            parts.append(delta_prompt(qkv[at], a[at], b[at], *small, rows.slots, rows.row_starts))
+            parts.append(delta_prompt(qkv[at], a[at], b[at], *small, rows.state_slots, rows.cu_seqlens))
         o = parts[0] if len(parts) == 1 else torch.cat(parts)
         return linear(gated_rms_norm(o, z, w.norm, self._eps), w.out)

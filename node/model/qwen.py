@@ -57,7 +57,7 @@ class Qwen:
             x, residual = rms_norm(x, residual, layer.mlp_norm, *form)
             x = mlp.forward(x)
         if cache.ring is not None and batch.decode is not None:
-            cache.ring.advance(batch.decode.slots)
+            cache.ring.advance(batch.decode.state_slots)
         return rms_norm(x, residual, weights.norm, *form)[0]
 
     @torch.inference_mode()

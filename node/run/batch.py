@@ -21,23 +21,23 @@ def batch_of(plan: StepPlan, device: torch.device, last_ids: Tensor | None = Non
     lengths = plan.row_lengths
     split = plan.decode_rows
     if (lengths[:split] != 1).any() or (lengths < 1).any():
-        raise ValueError(f"row_starts: rows of one token must come first and none may be empty: {lengths}")
+        raise ValueError(f"cu_seqlens: rows of one token must come first and none may be empty: {lengths}")
     token_ids = tensor(plan.token_ids, device)
     if len(plan.relays):
         if last_ids is None:
             raise ValueError("relays: no step before has sampled")
-        place, source = tensor(plan.relays, device).unbind(1)
-        token_ids = token_ids.index_copy(0, place, last_ids[source])
+        index, source = tensor(plan.relays, device).unbind(1)
+        token_ids = token_ids.index_copy(0, index, last_ids[source])
     return Batch(
         token_ids=token_ids,
         positions=tensor(plan.positions, device),
-        places=tensor(places_of(plan), device),
+        slot_mapping=tensor(slot_mapping_of(plan), device),
         decode=_rows(plan, 0, split, device),
         prompt=_rows(plan, split, plan.rows, device),
     )
 
 
-def places_of(plan: StepPlan) -> NDArray[np.int64]:
+def slot_mapping_of(plan: StepPlan) -> NDArray[np.int64]:
     """int64 [N]: page · 64 + offset, where the key and value of each token go."""
     row_of_token = np.repeat(np.arange(plan.rows), plan.row_lengths)
     pages = plan.page_table[row_of_token, plan.positions // PAGE]
@@ -55,11 +55,11 @@ def tensor(array: NDArray[Any], device: torch.device) -> Tensor:
 def _rows(plan: StepPlan, first: int, end: int, device: torch.device) -> Rows | None:
     if first == end:
         return None
-    starts = plan.row_starts[first : end + 1]
+    starts = plan.cu_seqlens[first : end + 1]
     return Rows(
         tokens=slice(int(starts[0]), int(starts[-1])),
         page_table=tensor(plan.page_table[first:end], device),
         context_lengths=tensor(plan.context_lengths[first:end], device),
-        slots=tensor(plan.slots[first:end], device),
-        row_starts=tensor(starts - starts[0], device),
+        state_slots=tensor(plan.state_slots[first:end], device),
+        cu_seqlens=tensor(starts - starts[0], device),
     )

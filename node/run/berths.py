@@ -8,7 +8,7 @@ SIZE = 3  # one step runs, one is launched after it, and one has been read but n
 
 
 class Berth:
-    """One step's place on the host: what it was told, and what it answered.
+    """One step's buffers on the host: what it was told, and what it answered.
 
     words  int64  the plan, as Inputs.load lays it out
     ids    int64 [B]

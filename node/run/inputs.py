@@ -8,14 +8,14 @@ from torch import Tensor
 
 from node.engine.plan import PAGE, StepPlan
 from node.model.batch import Batch, Rows
-from node.run.batch import places_of
+from node.run.batch import slot_mapping_of
 
 PADDING = {
     "token_ids": 0,
-    "relays": -1,  # place among the ids sampled before; −1 for a token that the host knows
+    "relays": -1,  # index among the ids sampled before; −1 for a token that the host knows
     "positions": 0,
-    "places": 0,  # the scratch page, as are the page table and the slot
-    "slots": 0,
+    "slot_mapping": 0,  # the scratch page, as are the page table and the slot
+    "state_slots": 0,
     "context_lengths": 1,
     "top_k": 0,
     "seeds": 0,
@@ -62,8 +62,8 @@ class Inputs:
         values = {
             "token_ids": plan.token_ids,
             "positions": plan.positions,
-            "places": places_of(plan),
-            "slots": plan.slots,
+            "slot_mapping": slot_mapping_of(plan),
+            "state_slots": plan.state_slots,
             "context_lengths": plan.context_lengths,
             "top_k": plan.top_k,
             "seeds": plan.seeds.view(np.int64),
@@ -78,8 +78,8 @@ class Inputs:
             field[:bucket] = padding
             if name in values:
                 field[:rows] = values[name]
-        place, source = plan.relays.T
-        fields[FIELDS["relays"], place] = source
+        index, source = plan.relays.T
+        fields[FIELDS["relays"], index] = source
         end = fields.size + bucket * used
         table = host[fields.size : end].reshape(bucket, used)
         table[rows:] = 0
@@ -95,13 +95,13 @@ class Inputs:
             tokens=slice(0, bucket),
             page_table=self._table[:bucket],
             context_lengths=self.field("context_lengths", bucket),
-            slots=self.field("slots", bucket),
-            row_starts=self._starts[: bucket + 1],
+            state_slots=self.field("state_slots", bucket),
+            cu_seqlens=self._starts[: bucket + 1],
         )
         return Batch(
             token_ids=torch.where(relays < 0, self.field("token_ids", bucket), relayed),
             positions=self.field("positions", bucket),
-            places=self.field("places", bucket),
+            slot_mapping=self.field("slot_mapping", bucket),
             decode=decode,
             prompt=None,
         )

@@ -32,9 +32,9 @@ def warm_up(runner: Runner) -> None:
         StepPlan(
             token_ids=np.zeros(1 + tokens, np.int64),
             positions=np.concatenate([np.zeros(1, np.int64), np.arange(tokens)]),
-            row_starts=np.array([0, 1, 1 + tokens]),
+            cu_seqlens=np.array([0, 1, 1 + tokens]),
             page_table=np.full((2, 1), SCRATCH, np.int64),
-            slots=np.full(2, SCRATCH, np.int64),
+            state_slots=np.full(2, SCRATCH, np.int64),
             sample_rows=np.arange(2),
             temperature=np.array([0.0, 1.0], np.float32),
             top_p=np.array([1.0, 0.95], np.float32),

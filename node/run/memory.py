@@ -23,9 +23,9 @@ class OutOfRoom(Exception):
 class MemoryPlan:
     """Bytes, and the pages, slots and sequences they make. The bytes include a scratch page and slot.
 
-    memory     the device's, or what the operator allows
-    workspace  activations of the largest step, and logits
-    slots      of the sequences and of cached states
+    memory       the device's, or what the operator allows
+    workspace    activations of the largest step, and logits
+    state_slots  of the sequences and of cached states
     """
 
     memory: int
@@ -34,14 +34,14 @@ class MemoryPlan:
     page_bytes: int
     slot_bytes: int
     pages: int
-    slots: int
+    state_slots: int
     sequences: int
     context: int
 
     @property
     def cached_states(self) -> int:
         """Slots that keep the state at the end of a prefix."""
-        return max(0, self.slots - self.sequences)
+        return max(0, self.state_slots - self.sequences)
 
     @property
     def kv(self) -> int:
@@ -49,7 +49,7 @@ class MemoryPlan:
 
     @property
     def state(self) -> int:
-        return (self.slots + 1) * self.slot_bytes
+        return (self.state_slots + 1) * self.slot_bytes
 
     @property
     def total(self) -> int:
@@ -62,11 +62,12 @@ class MemoryPlan:
 
     def table(self) -> str:
         """For people."""
-        slot = f"{self.slots:,} slots of {self.slot_bytes / 2**20:.1f} MiB, {self.cached_states:,} for cached states"
+        slots = f"{self.state_slots:,} slots of {self.slot_bytes / 2**20:.1f} MiB"
+        slots += f", {self.cached_states:,} for cached states"
         rows = (
             ("weights", self.weights, ""),
             ("workspace", self.workspace, "activations of the largest step, logits"),
-            ("state", self.state, slot if self.slot_bytes else "the model has no delta layers"),
+            ("state", self.state, slots if self.slot_bytes else "the model has no delta layers"),
             ("KV", self.kv, f"{self.pages:,} pages of {PAGE} tokens = {self.tokens:,} tokens"),
             ("total", self.total, f"of {self.memory / GIB:.2f} GiB"),
         )

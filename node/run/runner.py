@@ -56,11 +56,11 @@ class Runner:
     """
 
     def __init__(
-        self, model: Qwen, pages: int, slots: int, device: torch.device | str, deferred: bool = False
+        self, model: Qwen, pages: int, state_slots: int, device: torch.device | str, deferred: bool = False
     ) -> None:
         self.model = model
         self.device = torch.device(device)
-        cache = Cache.allocate(model.config, pages, slots, model.dtype, self.device)
+        cache = Cache.allocate(model.config, pages, state_slots, model.dtype, self.device)
         self.cache = cache.deferring() if deferred and model.config.delta is not None else cache
         self.last_ids = torch.empty(0, dtype=torch.int64, device=self.device)  # of the last step that sampled
 
@@ -90,9 +90,9 @@ class Runner:
             if len(plan.restores):
                 self.cache.copy_slots(tensor(plan.restores, self.device))
             if len(fresh := plan.fresh_rows):
-                self.cache.clear_slots(tensor(plan.slots[fresh], self.device))
+                self.cache.clear_slots(tensor(plan.state_slots[fresh], self.device))
             if self.cache.ring is not None and plan.decode_rows < plan.rows:
-                self.cache.settle(tensor(plan.slots[plan.decode_rows :], self.device))
+                self.cache.settle(tensor(plan.state_slots[plan.decode_rows :], self.device))
 
     def after(self, plan: StepPlan) -> None:
         """Slots that the forward pass has left, kept as cached states."""

@@ -73,9 +73,9 @@ def scratch_plan(rows: int, lengths: tuple[int, ...], min_p: float = 0.0) -> Ste
     return StepPlan(
         token_ids=np.zeros(counts.sum(), np.int64),
         positions=np.concatenate([np.arange(count) for count in counts]),
-        row_starts=np.concatenate([[0], np.cumsum(counts)]),
+        cu_seqlens=np.concatenate([[0], np.cumsum(counts)]),
         page_table=np.full((total, -(-int(counts.max()) // PAGE)), SCRATCH),
-        slots=np.full(total, SCRATCH),
+        state_slots=np.full(total, SCRATCH),
         sample_rows=np.arange(total),
         temperature=np.resize(np.array([0.0, 1.0, 0.7, 0.8], np.float32), total),
         top_p=np.resize(np.array([1.0, 1.0, 0.95, 0.8], np.float32), total),

@@ -75,12 +75,12 @@ class Metrics:
 
     def _own(self, now: EngineSnapshot) -> Iterator[Metric]:
         pages = {"held": now.pages_held, "idle": now.pages_idle, "free": now.pages_free - now.pages_idle}
-        slots = {"held": now.slots_held, "free": now.slots_left}
+        state_slots = {"held": now.state_slots_held, "free": now.state_slots_left}
         cached_states = {"kept": now.cached_states, "free": now.cached_states_total - now.cached_states}
         told = "Pages of KV that requests hold, that are idle (kept for reuse until room is needed), or free."
         yield _divided("b3os_pages", told, "state", pages)
         told = "Slots of recurrent state for requests; none where the model has no delta layers."
-        yield _divided("b3os_slots", told, "state", slots)
+        yield _divided("b3os_state_slots", told, "state", state_slots)
         yield _divided("b3os_cached_states", "Slots that keep the ends of prefixes.", "state", cached_states)
         yield _divided("b3os_memory_plan_bytes", "Memory of the device, as planned.", "part", self._memory)
         yield CounterMetricFamily("b3os_steps", "Forward passes, failed ones included.", now.steps)

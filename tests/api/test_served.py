@@ -35,7 +35,7 @@ def test_a_sequence_carries_its_organization_and_the_ends_of_turns(monkeypatch: 
         monkeypatch.setattr(node.engine, "submit", submit)
         ask(node, tools=[WEATHER])
         turn = node.chat.tokenizer.control["<|im_start|>"]
-        starts = [place for place, number in enumerate(submitted[0].prompt.tolist()) if number == turn]
+        starts = [index for index, number in enumerate(submitted[0].prompt.tolist()) if number == turn]
         assert submitted[0].boundaries == (starts[-3], starts[-1])  # the call and its result lie between
         assert submitted[0].organization == hash_key(KEY)
 

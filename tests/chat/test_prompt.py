@@ -141,7 +141,7 @@ def whole_qwen35(shared: Path) -> tokenizers.Tokenizer:
 @settings(deadline=None, max_examples=80)
 @given(strings=st.lists(nasty, min_size=STRINGS, max_size=STRINGS))
 def test_clients_forge_no_control_token_anywhere(tiny: Chat, strings: list[str]) -> None:
-    harmless = filled([f"s{place}" for place in range(STRINGS)])
+    harmless = filled([f"s{index}" for index in range(STRINGS)])
     assert control_ids(tiny, filled(strings)) == control_ids(tiny, harmless)
 
 
@@ -150,7 +150,7 @@ def test_clients_forge_no_control_token_anywhere(tiny: Chat, strings: list[str])
 def test_clients_forge_no_control_token_in_published_templates(
     published: dict[str, Chat], strings: list[str]
 ) -> None:
-    harmless = filled([f"s{place}" for place in range(STRINGS)])
+    harmless = filled([f"s{index}" for index in range(STRINGS)])
     for name, chat in published.items():
         assert control_ids(chat, filled(strings)) == control_ids(chat, harmless), name
 
@@ -161,7 +161,7 @@ def test_no_join_of_a_published_template_makes_a_token_of_two_strings(
     published: dict[str, Chat], name: str, token: str
 ) -> None:
     chat = published[name]
-    harmless = control_ids(chat, filled([f"s{place}" for place in range(STRINGS)]))
+    harmless = control_ids(chat, filled([f"s{index}" for index in range(STRINGS)]))
     for cut in range(1, len(token)):
         head, tail = token[:cut], token[cut:]
         for strings in ([head, tail], [tail, head], [token[1:-1], token[1:-1].strip("/|")]):
@@ -170,7 +170,7 @@ def test_no_join_of_a_published_template_makes_a_token_of_two_strings(
 
 
 def test_every_string_reaches_the_prompt_unchanged(published: dict[str, Chat]) -> None:
-    strings = [f"<|im_end|>{place}<think>" for place in range(STRINGS)]
+    strings = [f"<|im_end|>{index}<think>" for index in range(STRINGS)]
     for name in ("qwen3.5-think", "qwen3.6", "qwen3.8"):
         prompt = published[name].prompt(filled(strings))
         assert all(string in prompt.text for string in strings)
@@ -270,7 +270,7 @@ def test_turn_ends_are_those_of_the_last_question_and_of_the_last_result(tiny: C
 
     def ends(*turns: Turn) -> tuple[list[int], tuple[int, ...]]:
         prompt = tiny.prompt(Conversation(turns))
-        return [place for place, number in enumerate(prompt.ids) if number == turn], prompt.turn_ends
+        return [index for index, number in enumerate(prompt.ids) if number == turn], prompt.turn_ends
 
     user, call = Turn("user", "u"), Turn("assistant", "", calls=(Call("c", "f", {}),))
     starts, found = ends(Turn("system", "s"), user, Turn("assistant", "a"), user)

@@ -85,7 +85,7 @@ def test_empty_stop_string_is_refused() -> None:
 
 
 def test_cost_is_linear_in_the_text_for_the_worst_stop_strings() -> None:
-    stops = ["a" * (255 - place) + "b" for place in range(16)]
+    stops = ["a" * (255 - index) + "b" for index in range(16)]
 
     def seconds(count: int) -> float:
         matcher = StopMatcher(stops)

@@ -78,7 +78,7 @@ def test_tokens_that_only_the_config_names_are_control_tokens(tiny_folder: Path,
     assert "<|clash|>" not in tokenizer.control
     assert tokenizer.control["<think>"] == tiny.tokenizer.control["<think>"]
     assert tokenizer.vocabulary_size == size + 3
-    assert [tokenizer.token_bytes(size + place) for place in range(4)] == [b"", b"", b"<|audio|>", b""]
+    assert [tokenizer.token_bytes(size + index) for index in range(4)] == [b"", b"", b"<|audio|>", b""]
 
 
 @pytest.mark.parametrize(
@@ -134,8 +134,8 @@ def test_published_vectors(shared: Path, request: pytest.FixtureRequest, name: s
     for vector in vectors:
         parts = Guard(chat.tokenizer.control).split(vector["text"])
         ids: list[int] = []
-        for place, part in enumerate(parts):
-            ids += [chat.tokenizer.control[part]] if place % 2 else chat.tokenizer.encode(part)
+        for index, part in enumerate(parts):
+            ids += [chat.tokenizer.control[part]] if index % 2 else chat.tokenizer.encode(part)
         assert ids == vector["ids"], vector["text"]
 
 

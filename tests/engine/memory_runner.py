@@ -82,14 +82,14 @@ class MemoryRunner:
         self.write_pages(plan, token_ids)
         sampled = []
         for row in range(plan.rows):
-            here = slice(plan.row_starts[row], plan.row_starts[row + 1])
+            here = slice(plan.cu_seqlens[row], plan.cu_seqlens[row + 1])
             tokens, positions, table = token_ids[here], plan.positions[here], plan.page_table[row]
             length = int(plan.context_lengths[row])
             assert np.array_equal(positions, np.arange(length - len(tokens), length))
             assert (table[: -(-length // PAGE)] != SCRATCH).all()
-            assert (plan.slots[row] != SCRATCH) == self.recurrent
-            before = 0 if row in plan.fresh_rows else int(self.state[plan.slots[row]])
-            state = self.state[plan.slots[row]] = by_state(before, tokens)
+            assert (plan.state_slots[row] != SCRATCH) == self.recurrent
+            before = 0 if row in plan.fresh_rows else int(self.state[plan.state_slots[row]])
+            state = self.state[plan.state_slots[row]] = by_state(before, tokens)
             if row in plan.sample_rows:
                 seen = self.pages[table].reshape(-1)[:length]
                 assert POISON not in seen
@@ -99,7 +99,7 @@ class MemoryRunner:
         return np.array(sampled, dtype=np.int64)
 
     def write_pages(self, plan: StepPlan, token_ids: NDArray[np.int64]) -> None:
-        """All tokens to their places but the dry ones, whose places must hold them already."""
+        """All tokens to their slots but the dry ones, whose slots must hold them already."""
         row_of_token = np.repeat(np.arange(plan.rows), plan.row_lengths)
         pages = plan.page_table[row_of_token, plan.positions // PAGE]
         offsets = plan.positions % PAGE

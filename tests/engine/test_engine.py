@@ -72,12 +72,12 @@ async def collect(generation: Generation) -> tuple[list[int], Finish | None]:
 async def idle(engine: Engine) -> None:
     while engine.live or engine.snapshot.running or engine.snapshot.waiting:  # noqa: ASYNC110
         await asyncio.sleep(0.001)
-    assert (engine.snapshot.pages_free, engine.snapshot.slots_free) == (PAGES, SLOTS)
+    assert (engine.snapshot.pages_free, engine.snapshot.state_slots_free) == (PAGES, SLOTS)
 
 
 def test_fifty_at_once_each_get_the_answer_they_would_get_alone() -> None:
     async def test(engine: Engine, runner: SlowRunner) -> None:
-        prompts = [[(n * 7 + place) % 50 for place in range(1 + 5 * n % 150)] for n in range(50)]
+        prompts = [[(n * 7 + index) % 50 for index in range(1 + 5 * n % 150)] for n in range(50)]
         answers = await asyncio.gather(
             *[collect(engine.submit(make(f"s{n}", prompt, 20))) for n, prompt in enumerate(prompts)]
         )
@@ -115,7 +115,7 @@ def test_a_failed_step_ends_its_sequences_and_the_engine_goes_on() -> None:
         runner.failures = 1
         assert await collect(engine.submit(make("a", [1, 2], 5))) == ([], Finish.ERROR)
         assert engine.health.failures == 1
-        assert engine.snapshot.slots_free == SLOTS
+        assert engine.snapshot.state_slots_free == SLOTS
         assert await collect(engine.submit(make("b", [1, 2], 5))) == alone([1, 2], 5)
         assert engine.health.failures == 0
         await idle(engine)
@@ -247,7 +247,7 @@ def test_a_deadline_passes_while_it_waits() -> None:
 
 def test_what_was_reused_is_told_with_the_first_news() -> None:
     async def test(engine: Engine, runner: SlowRunner) -> None:
-        prompt = [place % 50 for place in range(150)]
+        prompt = [index % 50 for index in range(150)]
         for cached in (0, 2 * PAGE):
             generation = engine.submit(make("s", prompt, 3))
             assert generation.cached == 0
@@ -293,7 +293,7 @@ def test_stopped_in_the_midst_everything_is_back() -> None:
         scheduler = engine._scheduler
         scheduler.audit()
         assert not scheduler.has_work
-        assert (scheduler.pages.free, scheduler.slots_free) == (PAGES, SLOTS)
+        assert (scheduler.pages.free, scheduler.state_slots_free) == (PAGES, SLOTS)
 
     with_engine(test)
 

@@ -162,13 +162,13 @@ def test_two_hundred_thousand_pages_do_not_slow_a_lookup() -> None:
         prefixes = Prefixes(chains * 512, 1, 0, recurrent=False)
         for chain in range(chains):
             mine = prefixes.pages.take(512)
-            for place, page in enumerate(mine.tolist()):
+            for index, page in enumerate(mine.tolist()):
                 prefixes.pages.name(
-                    page, b"%d/%d" % (chain, place), int(mine[place - 1]) if place else SCRATCH
+                    page, b"%d/%d" % (chain, index), int(mine[index - 1]) if index else SCRATCH
                 )
             prefixes.pages.release(mine)
         sequence = Sequence("s", np.zeros(512 * PAGE + 1, dtype=np.int64), 1, Sampling(), frozenset())
-        sequence.keys = [b"%d/%d" % (chains // 2, place) for place in range(512)]
+        sequence.keys = [b"%d/%d" % (chains // 2, index) for index in range(512)]
         times = []
         for _ in range(30):
             began = time.perf_counter()

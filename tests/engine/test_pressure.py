@@ -148,7 +148,7 @@ def test_cancelled_at_any_moment_everything_is_back_within_one_step(ahead: bool)
         drive.turn()
         assert sequence.finish is Finish.CANCELLED
         assert drive.scheduler.pages.free == 16
-        assert drive.scheduler.slots_free == drive.scheduler.slots_total
+        assert drive.scheduler.state_slots_free == drive.scheduler.state_slots_total
         assert not drive.scheduler.has_work
 
 

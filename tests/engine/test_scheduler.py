@@ -127,7 +127,7 @@ class SchedulerWalk(RuleBasedStateMachine):
             self.check(self.drive.run())
             assert not self.live
             assert self.scheduler.pages.free == self.scheduler.pages.total
-            assert self.scheduler.slots_free == self.scheduler.slots_total
+            assert self.scheduler.state_slots_free == self.scheduler.state_slots_total
 
 
 SchedulerWalk.TestCase.settings = settings(max_examples=80, stateful_step_count=30, deadline=None)

@@ -35,7 +35,7 @@ PIECES = (
 
 @st.composite
 def mutated(draw: st.DrawFn) -> bytes:
-    """A valid request or several, with up to four places overwritten."""
+    """A valid request or several, with up to four spans overwritten."""
     data = draw(st.sampled_from(SEEDS))
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, len(data)))

@@ -91,7 +91,7 @@ def prologue_arguments(turned: int, gated: bool, normed: bool) -> dict[str, Any]
         "sin": torch.cat([-angles.sin(), angles.sin()], -1),
         "k_pages": torch.full((3, PAGE, KV_HEADS, WIDTH), torch.nan),
         "v_pages": torch.full((3, PAGE, KV_HEADS, WIDTH), torch.nan),
-        "places": torch.tensor([64, 191, 65, 130, 127]),
+        "slot_mapping": torch.tensor([64, 191, 65, 130, 127]),
         "heads": HEADS,
     }
 
@@ -114,11 +114,15 @@ def test_prologue_norms_turns_and_writes_only_its_places(turned: int, gated: boo
     a, b = heads[..., :half].copy(), heads[..., half:turned].copy()
     heads[..., :half], heads[..., half:turned] = a * cos - b * sin, b * cos + a * sin
     np.testing.assert_allclose(q, heads[:, :HEADS], atol=1e-5)
-    places = given["places"]
+    slot_mapping = given["slot_mapping"]
     k, v = (given[name].view(-1, KV_HEADS, WIDTH) for name in ("k_pages", "v_pages"))
-    np.testing.assert_allclose(k[places], heads[:, HEADS:], atol=1e-5)
-    np.testing.assert_array_equal(v[places], x[:, HEADS + KV_HEADS : HEADS + 2 * KV_HEADS])
-    assert int((~k.isnan()).any(-1).any(-1).sum()) == int((~v.isnan()).any(-1).any(-1).sum()) == len(places)
+    np.testing.assert_allclose(k[slot_mapping], heads[:, HEADS:], atol=1e-5)
+    np.testing.assert_array_equal(v[slot_mapping], x[:, HEADS + KV_HEADS : HEADS + 2 * KV_HEADS])
+    assert (
+        int((~k.isnan()).any(-1).any(-1).sum())
+        == int((~v.isnan()).any(-1).any(-1).sum())
+        == len(slot_mapping)
+    )
     if gated:
         np.testing.assert_array_equal(gate, x[:, HEADS + 2 * KV_HEADS :].reshape(len(x), -1))
     else:
@@ -132,7 +136,7 @@ WRONG_PROLOGUE = {
     "q_norm": (torch.zeros(3), torch.zeros(8)),
     "k_norm": (torch.zeros(8), torch.zeros(3)),
     "v_pages": torch.zeros(3, PAGE, KV_HEADS, WIDTH + 1),
-    "places": torch.zeros(5, dtype=torch.int32),
+    "slot_mapping": torch.zeros(5, dtype=torch.int32),
 }
 
 
@@ -150,7 +154,7 @@ WRONG_ATTENTION = {
     "v_pages": torch.zeros(3, PAGE, KV_HEADS, WIDTH, dtype=torch.bfloat16),
     "page_table": torch.zeros(2, dtype=torch.int64),
     "context_lengths": torch.zeros(3, dtype=torch.int64),
-    "row_starts": torch.zeros(2, dtype=torch.int64),
+    "cu_seqlens": torch.zeros(2, dtype=torch.int64),
 }
 
 
@@ -165,7 +169,7 @@ def test_attention_names_the_argument_that_does_not_fit(name: str) -> None:
         "scale": 1.0,
     } | {name: WRONG_ATTENTION[name]}
     with pytest.raises(ValueError, match=rf"^{name}: "):
-        prompt.paged_prompt_attention(**{"row_starts": torch.tensor([0, 1, 2]), **given})
-    if name != "row_starts":
+        prompt.paged_prompt_attention(**{"cu_seqlens": torch.tensor([0, 1, 2]), **given})
+    if name != "cu_seqlens":
         with pytest.raises(ValueError, match=rf"^{name}: "):
             decode.paged_decode_attention(**given)

@@ -65,9 +65,9 @@ def formula(given: dict[str, Tensor], slot: int, start: int, end: int) -> tuple[
 
 def check_slots(given: dict[str, Tensor], before: dict[str, Tensor], expected: dict[int, tuple]) -> None:
     for slot in range(SLOTS):
-        for name, place in (("states", 1), ("conv_state", 2)):
+        for name, index in (("states", 1), ("conv_state", 2)):
             if slot in expected:
-                np.testing.assert_allclose(given[name][slot], expected[slot][place], atol=1e-5)
+                np.testing.assert_allclose(given[name][slot], expected[slot][index], atol=1e-5)
             else:
                 assert torch.equal(given[name][slot], before[name][slot]), (name, slot)
 
@@ -75,7 +75,7 @@ def check_slots(given: dict[str, Tensor], before: dict[str, Tensor], expected: d
 def test_decode_equals_the_formula_and_leaves_other_slots() -> None:
     given, slots = arguments(3), [4, 1, 2]
     before = {name: value.clone() for name, value in given.items()}
-    out = delta_decode(**given, slots=torch.tensor(slots))
+    out = delta_decode(**given, state_slots=torch.tensor(slots))
     expected = {slot: formula(before, slot, row, row + 1) for row, slot in enumerate(slots)}
     for row, slot in enumerate(slots):
         np.testing.assert_allclose(out[row : row + 1], expected[slot][0], atol=1e-5)
@@ -87,7 +87,7 @@ def test_prompt_equals_the_formula_at_chunk_borders_and_leaves_other_slots() -> 
     starts = np.cumsum([0, *lengths])
     given = arguments(int(starts[-1]))
     before = {name: value.clone() for name, value in given.items()}
-    out = delta_prompt(**given, slots=torch.tensor(slots), row_starts=torch.tensor(starts))
+    out = delta_prompt(**given, state_slots=torch.tensor(slots), cu_seqlens=torch.tensor(starts))
     expected = {s: formula(before, s, starts[r], starts[r + 1]) for r, s in enumerate(slots)}
     for row, slot in enumerate(slots):
         np.testing.assert_allclose(out[starts[row] : starts[row + 1]], expected[slot][0], atol=1e-5)
@@ -133,20 +133,20 @@ WRONG: dict[str, Any] = {
     "dt_bias": torch.zeros(1),
     "states": torch.zeros(SLOTS, VALUE_HEADS, VALUE, KEY).transpose(2, 3),
     "conv_state": torch.zeros(SLOTS, COLUMNS, CONV_KERNEL - 1),
-    "slots": torch.zeros(3, dtype=torch.int32),
+    "state_slots": torch.zeros(3, dtype=torch.int32),
 }
 
 
 @pytest.mark.parametrize("name", sorted(WRONG))
 def test_the_argument_that_does_not_fit_is_named(name: str) -> None:
-    given = {**arguments(3), "slots": torch.tensor([1, 2, 3]), name: WRONG[name]}
+    given = {**arguments(3), "state_slots": torch.tensor([1, 2, 3]), name: WRONG[name]}
     with pytest.raises(ValueError, match=rf"^{name}: "):
         delta_decode(**given)
     with pytest.raises(ValueError, match=rf"^{name}: "):
-        delta_prompt(**given, row_starts=torch.tensor([0, 1, 2, 3]))
+        delta_prompt(**given, cu_seqlens=torch.tensor([0, 1, 2, 3]))
 
 
-def test_prompt_names_row_starts() -> None:
-    given = {**arguments(3), "slots": torch.tensor([1])}
-    with pytest.raises(ValueError, match=r"^row_starts: "):
-        delta_prompt(**given, row_starts=torch.tensor([0, 1, 3]))
+def test_prompt_names_cu_seqlens() -> None:
+    given = {**arguments(3), "state_slots": torch.tensor([1])}
+    with pytest.raises(ValueError, match=r"^cu_seqlens: "):
+        delta_prompt(**given, cu_seqlens=torch.tensor([0, 1, 3]))

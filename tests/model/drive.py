@@ -31,13 +31,13 @@ class Sequence:
 class Drive:
     """A runner whose pools are full of NaN, so that whatever nobody wrote shows when it is read."""
 
-    def __init__(self, model: Qwen, pages: int = 40, slots: int = 12, deferred: bool = False) -> None:
-        self.runner = Runner(model, pages, slots, "cpu", deferred)
+    def __init__(self, model: Qwen, pages: int = 40, state_slots: int = 12, deferred: bool = False) -> None:
+        self.runner = Runner(model, pages, state_slots, "cpu", deferred)
         for pool in self.runner.cache.pools:
             pool.fill_(torch.nan)
         order = np.random.default_rng(3)
         self.free_pages = (1 + order.permutation(pages - 1)).tolist()
-        self.free_slots = (1 + order.permutation(slots - 1)).tolist()
+        self.free_slots = (1 + order.permutation(state_slots - 1)).tolist()
 
     def begin(self, ids: list[int]) -> Sequence:
         return Sequence(list(ids), len(ids), [], self.free_slots.pop())
@@ -58,9 +58,9 @@ class Drive:
         plan = StepPlan(
             token_ids=np.array([s.tokens[i] for (s, _), span in zip(work, spans, strict=True) for i in span]),
             positions=np.array([i for span in spans for i in span]),
-            row_starts=np.cumsum([0, *map(len, spans)]),
+            cu_seqlens=np.cumsum([0, *map(len, spans)]),
             page_table=np.array([s.pages + [SCRATCH] * (width - len(s.pages)) for s, _ in work]),
-            slots=np.array([s.slot for s, _ in work]),
+            state_slots=np.array([s.slot for s, _ in work]),
             sample_rows=np.array(sampled, np.int64),
             temperature=np.zeros(len(sampled), np.float32),
             top_p=np.ones(len(sampled), np.float32),
@@ -75,7 +75,7 @@ class Drive:
         logits = self.runner.model.logits(self.runner.forward(plan))
         chosen = self.runner.sample(plan, logits[torch.from_numpy(plan.last_tokens[plan.sample_rows])])
         for row, sequence in enumerate(rows):
-            start, end = plan.row_starts[row : row + 2]
+            start, end = plan.cu_seqlens[row : row + 2]
             sequence.logits += list(logits[start:end].numpy())
             sequence.computed += end - start
         for row, token in zip(plan.sample_rows.tolist(), chosen.tolist(), strict=True):

@@ -58,7 +58,7 @@ def test_mixed_steps_of_all_prompts_match_the_reference(oracle: Oracle, chunk: i
 
 
 def test_each_prompt_alone_matches_the_reference_on_used_pages_and_slots(oracle: Oracle) -> None:
-    drive = Drive(oracle.model, pages=8, slots=2)
+    drive = Drive(oracle.model, pages=8, state_slots=2)
     for name, ids in oracle.prompts.items():
         (sequence,) = drive.generate([ids], 64, GREEDY)
         compare(oracle, name, sequence)

@@ -105,7 +105,7 @@ def test_a_state_is_written_at_the_eighth_token_and_when_it_is_settled(model: Qw
         before = cache.states.clone()
         step = node.scheduler.plan()
         assert step is not None
-        slot = int(step.plan.slots[0])
+        slot = int(step.plan.state_slots[0])
         flight = (step, node.runner.launch(step.plan))
         node.launch_sampling(flight)
         node.scheduler.retire(step, flight[1].ids())
@@ -135,7 +135,7 @@ def test_the_plan_counts_the_ring(model: Qwen) -> None:
         for deferred in (False, True)
     ]
     for plan, deferred in zip(plans, (False, True), strict=True):
-        runner = Runner(model, plan.pages + 1, plan.slots + 1, "cpu", deferred)
+        runner = Runner(model, plan.pages + 1, plan.state_slots + 1, "cpu", deferred)
         assert runner.cache.bytes == plan.kv + plan.state
     assert plans[1].slot_bytes - plans[0].slot_bytes == model.config.ring_bytes
 

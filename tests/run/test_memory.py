@@ -50,7 +50,7 @@ def test_the_9b_on_a_large_card_runs_256_sequences() -> None:
 def test_a_24_gib_card_still_holds_one_whole_context() -> None:
     got = plan(HYBRID_9B, 24)
     assert got.pages * PAGE >= 32768
-    assert got.slots == got.sequences + got.cached_states
+    assert got.state_slots == got.sequences + got.cached_states
     assert got.sequences >= 1
 
 
@@ -67,14 +67,14 @@ def test_what_does_not_fit_says_what_would() -> None:
 
 def test_no_more_pages_than_sequences_could_fill() -> None:
     assert plan(DENSE, 8, context=4096).pages == 256 * 4096 // PAGE
-    assert plan(DENSE, 8, context=4096).slots == 0
+    assert plan(DENSE, 8, context=4096).state_slots == 0
     assert plan(DENSE, 8, context=4096).cached_states == 0
 
 
 def test_where_slots_are_short_cached_states_keep_their_part() -> None:
     got = plan(HYBRID_9B, 26)
     assert got.sequences < 256
-    assert got.cached_states == got.slots // 3 > 0
+    assert got.cached_states == got.state_slots // 3 > 0
 
 
 @given(

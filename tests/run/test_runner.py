@@ -76,7 +76,7 @@ def test_ids_beyond_the_vocabulary_are_not_sampled(model: Qwen) -> None:
     assert set(sequence.generated) <= {0, 1, 2}
 
 
-def test_a_fresh_row_starts_from_an_empty_slot_and_leaves_the_others(model: Qwen) -> None:
+def test_a_fresh_cu_seqlens_from_an_empty_slot_and_leaves_the_others(model: Qwen) -> None:
     drive = Drive(model)
     cache = drive.runner.cache
     plan, (sequence,) = drive.plan([(drive.begin([4]), 1)])
@@ -93,7 +93,7 @@ def test_batches_send_each_token_to_its_place(model: Qwen) -> None:
     plan, _ = drive.plan([(sequence, 3)])
     batch = batch_of(plan, CPU)
     first, second = sequence.pages
-    assert batch.places.tolist() == [first * 64 + 63, second * 64, second * 64 + 1]
+    assert batch.slot_mapping.tolist() == [first * 64 + 63, second * 64, second * 64 + 1]
     assert batch.decode is None
     assert batch.prompt is not None
     assert batch.prompt.context_lengths.tolist() == [66]
@@ -101,10 +101,10 @@ def test_batches_send_each_token_to_its_place(model: Qwen) -> None:
 
 def test_rows_out_of_order_are_refused(model: Qwen) -> None:
     plan = plan_of(Drive(model))
-    with pytest.raises(ValueError, match="row_starts"):
-        batch_of(dataclasses.replace(plan, row_starts=np.array([0, 9, 10, 11])), CPU)
-    with pytest.raises(ValueError, match="row_starts"):
-        batch_of(dataclasses.replace(plan, row_starts=np.array([0, 1, 1, 11])), CPU)
+    with pytest.raises(ValueError, match="cu_seqlens"):
+        batch_of(dataclasses.replace(plan, cu_seqlens=np.array([0, 9, 10, 11])), CPU)
+    with pytest.raises(ValueError, match="cu_seqlens"):
+        batch_of(dataclasses.replace(plan, cu_seqlens=np.array([0, 1, 1, 11])), CPU)
 
 
 def test_page_and_chunk_are_one_number() -> None:
@@ -113,18 +113,18 @@ def test_page_and_chunk_are_one_number() -> None:
 
 def test_the_cache_takes_what_the_configuration_says(model: Qwen) -> None:
     config = model.config
-    runner = Runner(model, pages=3, slots=2, device="cpu")
+    runner = Runner(model, pages=3, state_slots=2, device="cpu")
     assert runner.cache.bytes == 3 * 64 * config.kv_bytes_per_token(4) + 2 * config.slot_bytes(4)
 
 
 @pytest.mark.parametrize("kind", sorted(tiny.CONFIGS))
 def test_warm_up_needs_only_the_scratch_page_and_slot(tmp_path: Path, kind: str) -> None:
     model = load_model(tiny.write(tmp_path, tiny.CONFIGS[kind]), torch.bfloat16, "cpu")
-    warm_up(Runner(model, pages=1, slots=1, device="cpu"))
+    warm_up(Runner(model, pages=1, state_slots=1, device="cpu"))
 
 
 def test_whichever_thread_runs_steps_has_no_denormals(model: Qwen) -> None:
-    runner, found = Runner(model, pages=1, slots=1, device="cpu"), []
+    runner, found = Runner(model, pages=1, state_slots=1, device="cpu"), []
 
     def engine() -> None:
         warm_up(runner)

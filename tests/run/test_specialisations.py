@@ -163,9 +163,9 @@ class Draw:
         return StepPlan(
             token_ids=np.zeros(starts[-1], np.int64),
             positions=np.arange(starts[-1]) + np.repeat(begins - starts[:-1], counts),
-            row_starts=starts,
+            cu_seqlens=starts,
             page_table=np.zeros((total, width), np.int64),
-            slots=np.arange(total) + 1,
+            state_slots=np.arange(total) + 1,
             sample_rows=samples,
             temperature=np.zeros(count, np.float32),
             top_p=np.ones(count, np.float32),

@@ -134,9 +134,9 @@ def decode_plan(rows: int, **more: object) -> StepPlan:
     plan = StepPlan(
         token_ids=np.arange(rows) + 5,
         positions=np.zeros(rows, np.int64),
-        row_starts=np.arange(rows + 1),
+        cu_seqlens=np.arange(rows + 1),
         page_table=np.arange(1, rows + 1)[:, None],
-        slots=np.arange(1, rows + 1),
+        state_slots=np.arange(1, rows + 1),
         sample_rows=np.arange(rows),
         temperature=np.full(rows, 0.7, np.float32),
         top_p=np.full(rows, 0.9, np.float32),

@@ -85,7 +85,10 @@ def test_two_hundred_clients_some_of_whom_leave(model: Qwen) -> None:
             await asyncio.sleep(0.005)
         picture = engine.snapshot
         assert engine.live == picture.failures == 0
-        assert (picture.pages_free, picture.slots_free) == (picture.pages_total, picture.slots_total)
+        assert (picture.pages_free, picture.state_slots_free) == (
+            picture.pages_total,
+            picture.state_slots_total,
+        )
         assert picture.reused_tokens > 0
         await asyncio.to_thread(engine.stop)
         engine._scheduler.audit()

@@ -30,7 +30,7 @@ SMALL = (1, 2, 4, 8)
 @pytest.mark.parametrize("kind", sorted(tiny.CONFIGS))
 def test_warm_up_plays_every_bucket_in_the_scratch_page_and_slot(tmp_path: Path, kind: str) -> None:
     model = load_model(tiny.write(tmp_path, tiny.CONFIGS[kind]), torch.bfloat16, "cpu")
-    static = StaticRunner(Runner(model, pages=1, slots=1, device="cpu"), 1024, SMALL)
+    static = StaticRunner(Runner(model, pages=1, state_slots=1, device="cpu"), 1024, SMALL)
     forwards: set[int] = set()
     play = static.decode.forward
     static.decode.forward = lambda bucket: (forwards.add(bucket), play(bucket))[1]  # type: ignore
@@ -44,7 +44,7 @@ def test_warm_up_restores_and_saves_states_and_hands_ids_on(
 ) -> None:
     """Eagerly and over static tensors; all of it in the scratch slot."""
     model = load_model(tiny.write(tmp_path, tiny.CONFIGS["qwen3_5"]), torch.float32, "cpu")
-    static = StaticRunner(Runner(model, pages=1, slots=1, device="cpu"), 1024, SMALL)
+    static = StaticRunner(Runner(model, pages=1, state_slots=1, device="cpu"), 1024, SMALL)
     copied, received = [], []
     copy, receive = Cache.copy_slots, static._receive
     monkeypatch.setattr(Cache, "copy_slots", lambda *pair: (copied.append(pair[1].tolist()), copy(*pair))[1])

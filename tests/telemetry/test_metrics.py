@@ -14,8 +14,8 @@ SNAPSHOT = EngineSnapshot(
     pages_free=48,
     pages_idle=18,
     pages_total=64,
-    slots_free=9,
-    slots_total=12,
+    state_slots_free=9,
+    state_slots_total=12,
     cached_states=1,
     cached_states_total=4,
     steps=41,
@@ -61,10 +61,10 @@ vllm:num_preemptions_total{engine="0",model_name="b3os/demo"} 1.0
 b3os_pages{state="held"} 16.0
 b3os_pages{state="idle"} 18.0
 b3os_pages{state="free"} 30.0
-# HELP b3os_slots Slots of recurrent state for requests; none where the model has no delta layers.
-# TYPE b3os_slots gauge
-b3os_slots{state="held"} 3.0
-b3os_slots{state="free"} 5.0
+# HELP b3os_state_slots Slots of recurrent state for requests; none where the model has no delta layers.
+# TYPE b3os_state_slots gauge
+b3os_state_slots{state="held"} 3.0
+b3os_state_slots{state="free"} 5.0
 # HELP b3os_cached_states Slots that keep the ends of prefixes.
 # TYPE b3os_cached_states gauge
 b3os_cached_states{state="kept"} 1.0
@@ -132,9 +132,9 @@ def test_a_name_can_not_break_out_of_its_label() -> None:
     [
         ({}, 3 / 8),  # slots, of which cached states have four more
         ({"pages_free": 16}, 48 / 64),
-        ({"slots_free": 4}, 1.0),  # all that is left is kept for cached states
+        ({"state_slots_free": 4}, 1.0),  # all that is left is kept for cached states
         (
-            {"slots_free": 0, "slots_total": 0, "cached_states": 0, "cached_states_total": 0},
+            {"state_slots_free": 0, "state_slots_total": 0, "cached_states": 0, "cached_states_total": 0},
             16 / 64,
         ),  # no slots
     ],

@@ -94,7 +94,7 @@ def test_what_runs_and_what_waits_is_told_while_it_does() -> None:
         node.runner.gate.set()
         until(lambda: node.engine.snapshot.waiting == 4)
         now = values(request(node.port)[1])
-        assert now["vllm:num_requests_running"] == now["b3os_slots held"] == 16
+        assert now["vllm:num_requests_running"] == now["b3os_state_slots held"] == 16
         assert now["vllm:num_requests_waiting"] == 4
         assert now["vllm:kv_cache_usage_perc"] == 1.0  # of the slots
         assert [future.result()["output_tokens"] for future in asked] == [64] * 20
@@ -151,7 +151,7 @@ def test_the_process_hands_over_its_plan_and_its_compiles(monkeypatch: pytest.Mo
         Chat.read(DEMO),
         Keyring(frozenset()),
     )
-    scheduler = Scheduler(plan.pages, plan.slots, 1024, Budget(plan.sequences), True)
+    scheduler = Scheduler(plan.pages, plan.state_slots, 1024, Budget(plan.sequences), True)
     metrics = node._metrics(Engine(scheduler, ScriptedRunner([[]], 0, plan.pages)))
     node.compiles.total = 7
     node.compiles.ready()
@@ -165,6 +165,6 @@ def test_the_process_hands_over_its_plan_and_its_compiles(monkeypatch: pytest.Mo
     ]
     assert sum(size for name, size in told.items() if name.startswith("b3os_memory")) == plan.total
     assert told["b3os_pages free"] == plan.pages
-    assert told["b3os_slots free"] + told["b3os_cached_states free"] == plan.slots
+    assert told["b3os_state_slots free"] + told["b3os_cached_states free"] == plan.state_slots
     node.compiles.total += 1
     assert values(metrics.text().decode())["b3os_compiles_after_ready_total"] == 1

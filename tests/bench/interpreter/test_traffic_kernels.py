@@ -73,7 +73,7 @@ def launched(config: ModelConfig, pending: tuple[int, ...] = ()) -> list[tuple[L
     plan = dataclasses.replace(
         decode_plan(ROWS, CONTEXT),
         page_table=1 + np.arange(ROWS * pages).reshape(ROWS, pages),
-        slots=1 + np.arange(ROWS),
+        state_slots=1 + np.arange(ROWS),
         temperature=np.full(ROWS, 0.8, np.float32),
         top_k=np.full(ROWS, TOP_K),
     )

@@ -48,7 +48,7 @@ def test_ring_equals_plain_after_any_events(events: list[tuple[str, list[int]]])
     for kind, some in events:
         slots = torch.tensor(some)
         if kind == "token":
-            new = {**tokens(len(some)), **layer, "slots": slots}
+            new = {**tokens(len(some)), **layer, "state_slots": slots}
             out = delta_ring(**new, states=states, conv_state=conv_state, ring=ring.layer(1))
             torch.testing.assert_close(out, delta_decode(**new, **plain), atol=1e-5, rtol=1e-5)
             ring.advance(slots)

@@ -50,8 +50,8 @@ def serving(model: Qwen, _: Path) -> Told:
     # The hybrid's chunk goes from the first page into the second: its attention layers do it for all kinds.
     chunk = 2 if model.config.delta is None else PAGE + 1
     long, short = (draw.integers(0, model.vocabulary, length).tolist() for length in (3 + chunk, 4))
-    (alone,) = Drive(model, pages=2, slots=2, deferred=True).generate([short], PAGE, COUNT + MORE)
-    drive = Drive(model, pages=4, slots=4)
+    (alone,) = Drive(model, pages=2, state_slots=2, deferred=True).generate([short], PAGE, COUNT + MORE)
+    drive = Drive(model, pages=4, state_slots=4)
     first, second = drive.begin(long), drive.begin(short)
     drive.step([(first, 3), (second, 4)])
     drive.step([(first, chunk), (second, 1)])
@@ -83,7 +83,7 @@ def decode(drive: Drive, rows: list[Sequence]) -> None:
 def oracle(model: Qwen, folder: Path) -> Told:
     """One of the oracle's prompts: the logits of every token run, and the first greedy tokens."""
     prompt = np.load(folder / "reference.npz")[f"{PROMPT}.ids"].tolist()
-    (row,) = Drive(model, pages=2, slots=2).generate([prompt], PAGE, COUNT)
+    (row,) = Drive(model, pages=2, state_slots=2).generate([prompt], PAGE, COUNT)
     return told_of(row=row)
 
 

@@ -128,9 +128,9 @@ def test_prologue_norms_turns_and_writes_only_its_places(
     angles = torch.randn(tokens, turned // 2)
     cos, sin = torch.cat([angles.cos()] * 2, -1), torch.cat([-angles.sin(), angles.sin()], -1)
     pages = [torch.full((3, PAGE, kv_heads, width), torch.nan, dtype=dtype) for _ in range(4)]
-    places = torch.tensor([64, 191, 65, 130, 127])
+    slot_mapping = torch.tensor([64, 191, 65, 130, 127])
     given = (x, norms, EPS, gated, cos, sin)
-    q, gate = attention_prologue.attention_prologue(*given, *pages[:2], places, heads)
+    q, gate = attention_prologue.attention_prologue(*given, *pages[:2], slot_mapping, heads)
 
     u = wide(x).reshape(tokens, -1, width)[:, : heads + kv_heads].copy()
     if norms is not None:
@@ -141,13 +141,13 @@ def test_prologue_norms_turns_and_writes_only_its_places(
     u[..., : turned // 2], u[..., turned // 2 : turned] = a * c - b * s, b * c + a * s
     np.testing.assert_allclose(wide(q), u[:, :heads], rtol=0, atol=5 * TOLERANCE[dtype])
     k, v = (one.view(-1, kv_heads, width) for one in pages[:2])
-    np.testing.assert_allclose(wide(k[places]), u[:, heads:], rtol=0, atol=5 * TOLERANCE[dtype])
+    np.testing.assert_allclose(wide(k[slot_mapping]), u[:, heads:], rtol=0, atol=5 * TOLERANCE[dtype])
     values = x[:, (heads + kv_heads) * width : (heads + 2 * kv_heads) * width]
-    assert torch.equal(v[places], values.reshape(tokens, kv_heads, width))
+    assert torch.equal(v[slot_mapping], values.reshape(tokens, kv_heads, width))
     for one in (k, v):
         assert int((~one.isnan()).any(-1).any(-1).sum()) == tokens
 
-    expected_q, expected_gate = attention_prologue.reference(*given, *pages[2:], places, heads)
+    expected_q, expected_gate = attention_prologue.reference(*given, *pages[2:], slot_mapping, heads)
     torch.testing.assert_close(q, expected_q, rtol=0, atol=5 * TOLERANCE[dtype])
     if expected_gate is None:
         assert gate is None
@@ -160,7 +160,7 @@ def test_prologue_norms_turns_and_writes_only_its_places(
 def test_prologue_of_no_tokens() -> None:
     x, turns = torch.zeros(0, 6 * 64), torch.zeros(0, 64)
     pages = [torch.full((1, PAGE, 1, 64), torch.nan) for _ in range(2)]
-    places = torch.zeros(0, dtype=torch.int64)
-    q, _ = attention_prologue.attention_prologue(x, None, EPS, False, turns, turns, *pages, places, 4)
+    slot_mapping = torch.zeros(0, dtype=torch.int64)
+    q, _ = attention_prologue.attention_prologue(x, None, EPS, False, turns, turns, *pages, slot_mapping, 4)
     assert q.shape == (0, 4, 64)
     assert all(bool(one.isnan().all()) for one in pages)

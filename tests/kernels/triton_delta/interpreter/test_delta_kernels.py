@@ -95,18 +95,20 @@ def test_decode_equals_the_formula(sizes: tuple[int, ...], dtype: torch.dtype) -
     slots = [4, 1, 2]
     given = arguments(3, *sizes, dtype)
     before, torch_way = copied(given), copied(given)
-    out = delta_decode.delta_decode(**given, slots=torch.tensor(slots))
+    out = delta_decode.delta_decode(**given, state_slots=torch.tensor(slots))
     compare(given, before, {slot: (row, row + 1) for row, slot in enumerate(slots)}, out, 5e-6)
-    expected = delta_decode.reference(**torch_way, slots=torch.tensor(slots))
+    expected = delta_decode.reference(**torch_way, state_slots=torch.tensor(slots))
     torch.testing.assert_close(out, expected, atol=2e-6, rtol=1e-5)
 
 
 def test_an_empty_batch_changes_nothing() -> None:
     given = arguments(0, 2, 2, 16, 16)
     before, none = copied(given), torch.empty(0, dtype=torch.int64)
-    assert delta_decode.delta_decode(**given, slots=none).shape == (0, 4, 16)
+    assert delta_decode.delta_decode(**given, state_slots=none).shape == (0, 4, 16)
     assert (
-        delta_prompt.delta_prompt(**given, slots=none, row_starts=torch.zeros(1, dtype=torch.int64)).shape[0]
+        delta_prompt.delta_prompt(
+            **given, state_slots=none, cu_seqlens=torch.zeros(1, dtype=torch.int64)
+        ).shape[0]
         == 0
     )
     compare(given, before, {}, torch.empty(0), 0)
@@ -128,19 +130,21 @@ def test_prompt_equals_the_formula_at_chunk_borders(
     starts = np.cumsum([0, *lengths])
     given = arguments(int(starts[-1]), *sizes, dtype)
     before = copied(given)
-    out = delta_prompt.delta_prompt(**given, slots=torch.tensor(slots), row_starts=torch.tensor(starts))
+    out = delta_prompt.delta_prompt(**given, state_slots=torch.tensor(slots), cu_seqlens=torch.tensor(starts))
     compare(given, before, {s: (starts[r], starts[r + 1]) for r, s in enumerate(slots)}, out, 1e-5)
 
 
 def test_prompt_in_two_chunks_equals_the_whole() -> None:
     given, slot = arguments(66, 1, 1, 16, 16), torch.tensor([2])
     once = copied(given)
-    whole = delta_prompt.delta_prompt(**once, slots=slot, row_starts=torch.tensor([0, 66]))
+    whole = delta_prompt.delta_prompt(**once, state_slots=slot, cu_seqlens=torch.tensor([0, 66]))
     parts = []
     for start, end in ((0, 31), (31, 66)):
         cut = {name: given[name][start:end] for name in ("qkv", "a", "b")}
         parts.append(
-            delta_prompt.delta_prompt(**given | cut, slots=slot, row_starts=torch.tensor([0, end - start]))
+            delta_prompt.delta_prompt(
+                **given | cut, state_slots=slot, cu_seqlens=torch.tensor([0, end - start])
+            )
         )
     torch.testing.assert_close(torch.cat(parts), whole, atol=1e-5, rtol=0)
     torch.testing.assert_close(given["states"], once["states"], atol=1e-5, rtol=0)
@@ -151,7 +155,7 @@ def test_the_solve_holds_where_one_token_repeats_without_decay() -> None:
     given["qkv"] = given["qkv"][:1].expand(130, -1).contiguous()
     given["a"], given["b"] = torch.full((130, 1), -30.0), torch.full((130, 1), 12.0)  # α = 1, β = 1
     before = copied(given)
-    out = delta_prompt.delta_prompt(**given, slots=torch.tensor([3]), row_starts=torch.tensor([0, 130]))
+    out = delta_prompt.delta_prompt(**given, state_slots=torch.tensor([3]), cu_seqlens=torch.tensor([0, 130]))
     compare(given, before, {3: (0, 130)}, out, 1e-5)
 
 
@@ -171,11 +175,11 @@ def test_the_ring_equals_single_writes_at_every_phase(sizes: tuple[int, ...]) ->
         rows = arguments(len(slots), *sizes) | {"states": None, "conv_state": None}
         rows = {name: x + step * 0.1 if name in ("qkv", "a", "b") else x for name, x in rows.items()}
         merged = [g | {n: rows[n].contiguous() for n in ("qkv", "a", "b")} for g in (given, plain, torch_way)]
-        out = delta_ring.delta_ring(**merged[0], slots=slots, ring=ring.layer(1))
+        out = delta_ring.delta_ring(**merged[0], state_slots=slots, ring=ring.layer(1))
         torch.testing.assert_close(
-            out, delta_decode.reference(**merged[1], slots=slots), atol=5e-6, rtol=1e-5
+            out, delta_decode.reference(**merged[1], state_slots=slots), atol=5e-6, rtol=1e-5
         )
-        twin_out = delta_ring.reference(**merged[2], slots=slots, ring=twin.layer(1))
+        twin_out = delta_ring.reference(**merged[2], state_slots=slots, ring=twin.layer(1))
         torch.testing.assert_close(out, twin_out, atol=5e-6, rtol=1e-5)
         ring.advance(slots)
         twin.advance(slots)
