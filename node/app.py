@@ -21,8 +21,8 @@ from kernels.device import triton
 from node.access.keys import Keyring, first_start_key, hash_key, state_folder
 from node.api.compiler import Compiler
 from node.api.envelope import render_error
+from node.api.model_service import ModelService
 from node.api.routes import build_routes, loading_routes
-from node.api.served import Served
 from node.chat.chat import Chat
 from node.chat.checkpoint import CheckpointError
 from node.config import Settings, SettingsError
@@ -133,8 +133,8 @@ class Node:
             raise SettingsError(f"{settings.model}: {error}") from None
         engine.start(loop)
         with ThreadPoolExecutor(WORKERS, thread_name_prefix="tokenize") as workers, Compiler() as compiler:
-            served = self._served(engine, workers, compiler)
-            server.route(build_routes(served, self._metrics(engine)))
+            service = self._service(engine, workers, compiler)
+            server.route(build_routes(service, self._metrics(engine)))
             watch = asyncio.create_task(_watch(engine))
             gc.freeze()  # what lives now lives to the end: the collector need not look at it again
             self._greet(server.port, shown_key)
@@ -187,8 +187,8 @@ class Node:
         except OSError as error:
             raise SettingsError(f"--record: {path}: {error.strerror}") from None
 
-    def _served(self, engine: Engine, workers: ThreadPoolExecutor, compiler: Compiler) -> Served:
-        return Served(
+    def _service(self, engine: Engine, workers: ThreadPoolExecutor, compiler: Compiler) -> ModelService:
+        return ModelService(
             name=self._settings.name,
             context=self._context,
             created=int((self._settings.model / "config.json").stat().st_mtime),

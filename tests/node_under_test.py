@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from node.access.keys import Keyring, hash_key
 from node.api.compiler import Compiler
 from node.api.envelope import render_error
+from node.api.model_service import ModelService
 from node.api.routes import build_routes
-from node.api.served import Served
 from node.chat.chat import Chat
 from node.engine.engine import Engine
 from node.engine.plan import PAGE, GetGuidance, Guidance, StepPlan
@@ -147,7 +147,7 @@ def running_node(
 
     async def serve() -> None:
         with ThreadPoolExecutor(1) as workers, Compiler() as compiler:
-            served = Served(
+            service = ModelService(
                 name=MODEL,
                 context=context,
                 created=CREATED,
@@ -164,7 +164,7 @@ def running_node(
             loops.append(asyncio.get_running_loop())
             engine.start(loops[0])
             metrics = Metrics(MODEL, PAGE, {}, lambda: engine.snapshot, lambda: 0)
-            server = Server(build_routes(served, metrics), render_error, limits)
+            server = Server(build_routes(service, metrics), render_error, limits)
             await server.start("127.0.0.1", 0)
             started.append(server)
             ready.set()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from bench.gpu_check import deferred, kernels, products, served, steps
+from bench.gpu_check import deferred, kernels, products, steps
 from bench.gpu_check.bed import DEMO, TINY, WHOLE, Bed, Size, config_of
 from bench.gpu_check.findings import Findings
 from node.chat.chat import Chat
@@ -54,7 +54,7 @@ def check(findings: Findings, size: Size, config: ModelConfig, device: torch.dev
     findings.add("tokens", lambda: steps.same_tokens(bed))
     findings.add("neighbours", lambda: steps.alone_and_beside_others(bed))
     steps.forget(bed)
-    findings.add("served", lambda: served.served(bed))
+    findings.add("served", lambda: serving.served(bed))
     findings.add("decode", lambda: steps.decode_times(bed, found))
     findings.add("prompts", lambda: steps.prompt_times(bed, found))
     findings.add("memory", lambda: steps.memory(bed))

@@ -7,16 +7,16 @@ from typing import Any
 
 import msgspec
 
-from node.api.served import Served
+from node.api.model_service import ModelService
 from node.http.message import Request, Response
 
 
 class Models:
-    def __init__(self, served: Served) -> None:
-        self._served = served
+    def __init__(self, service: ModelService) -> None:
+        self._service = service
 
     def list(self, request: Request) -> Response:
-        self._served.authenticate(request)
+        self._service.authenticate(request)
         model = self._model()
         page = {
             "object": "list",
@@ -28,23 +28,23 @@ class Models:
         return Response(200, msgspec.json.encode(page))
 
     def retrieve(self, request: Request) -> Response:
-        self._served.authenticate(request)
-        self._served.require("/".join(request.params.values()))
+        self._service.authenticate(request)
+        self._service.require("/".join(request.params.values()))
         return Response(200, msgspec.json.encode(self._model()))
 
     def _model(self) -> dict[str, Any]:
-        served = self._served
+        service = self._service
         return {
-            "id": served.name,
+            "id": service.name,
             "object": "model",
             "type": "model",
-            "display_name": served.name.rpartition("/")[2],
-            "created": served.created,
-            "created_at": datetime.fromtimestamp(served.created, UTC).isoformat().replace("+00:00", "Z"),
+            "display_name": service.name.rpartition("/")[2],
+            "created": service.created,
+            "created_at": datetime.fromtimestamp(service.created, UTC).isoformat().replace("+00:00", "Z"),
             "owned_by": "b3os",
             "lifecycle": "active",
-            "max_input_tokens": served.context,
-            "max_tokens": served.context,
+            "max_input_tokens": service.context,
+            "max_tokens": service.context,
             "capabilities": None,
-            "b3os": {"kind": "chat", "context_length": served.context},
+            "b3os": {"kind": "chat", "context_length": service.context},
         }

@@ -8,8 +8,8 @@ import msgspec
 
 from node.api.errors import ApiError
 from node.api.messages import Messages
+from node.api.model_service import ModelService
 from node.api.models import Models
-from node.api.served import Served
 from node.http.message import Request, Response
 from node.http.router import Router
 from node.telemetry.metrics import CONTENT_TYPE, Metrics
@@ -17,9 +17,9 @@ from node.telemetry.metrics import CONTENT_TYPE, Metrics
 MOUNTS = ("/v1/infer", "/v1/infer/v1", "/v1")  # every client's idea of a base URL
 
 
-def build_routes(served: Served, metrics: Metrics) -> Router:
+def build_routes(service: ModelService, metrics: Metrics) -> Router:
     router = Router()
-    messages, models, probes = Messages(served), Models(served), Probes(served, metrics)
+    messages, models, probes = Messages(service), Models(service), Probes(service, metrics)
     for mount in MOUNTS:
         router.add("POST", f"{mount}/messages", messages.create)
         router.add("POST", f"{mount}/messages/count_tokens", messages.count_tokens)
@@ -60,21 +60,21 @@ def _loading(request: Request) -> Response:
 class Probes:
     """Asked by routers, scrapers and start-up checks of clients, without a key."""
 
-    def __init__(self, served: Served, metrics: Metrics) -> None:
-        self._served = served
+    def __init__(self, service: ModelService, metrics: Metrics) -> None:
+        self._service = service
         self._metrics = metrics
 
     def hello(self, request: Request) -> Response:
-        return Response(200, msgspec.json.encode({"model": self._served.name}))
+        return Response(200, msgspec.json.encode({"model": self._service.name}))
 
     def health(self, request: Request) -> Response:
         """200 while steps complete or nothing waits for one."""
-        healthy = self._served.engine.health.healthy(time.monotonic())
+        healthy = self._service.engine.health.healthy(time.monotonic())
         return Response(200 if healthy else 503, msgspec.json.encode({"healthy": healthy}))
 
     def ready(self, request: Request) -> Response:
         """200 after warm-up, 503 while draining."""
-        ready = self._served.engine.accepting
+        ready = self._service.engine.accepting
         return Response(200 if ready else 503, msgspec.json.encode({"ready": ready}))
 
     def metrics(self, request: Request) -> Response:

@@ -238,8 +238,8 @@ def test_a_full_queue_answers_529_and_loses_nothing() -> None:
 
         answers = asyncio.run(asyncio.wait_for(flood(), 20))
         refused = [answer for answer in answers if isinstance(answer, anthropic.OverloadedError)]
-        served = [answer for answer in answers if isinstance(answer, anthropic.types.Message)]
-        assert (len(served), len(refused)) == (18, 6)
+        service = [answer for answer in answers if isinstance(answer, anthropic.types.Message)]
+        assert (len(service), len(refused)) == (18, 6)
         assert {answer.response.headers["retry-after"] for answer in refused} == {"2"}
         node.wait_until_idle()
 

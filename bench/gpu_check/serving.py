@@ -16,8 +16,8 @@ from bench.gpu_check.findings import Finding
 from node.access.keys import Keyring, hash_key
 from node.api.compiler import Compiler
 from node.api.envelope import render_error
+from node.api.model_service import ModelService
 from node.api.routes import build_routes
-from node.api.served import Served
 from node.chat.chat import Chat
 from node.engine.engine import Engine
 from node.engine.plan import PAGE
@@ -61,7 +61,7 @@ async def _serve(bed: Bed) -> list[tuple[int, dict, float]]:
         ThreadPoolExecutor(size.clients) as clients,
         Compiler() as compiler,
     ):
-        parts = Served(
+        parts = ModelService(
             name="b3os/check",
             context=size.context,
             created=0,
