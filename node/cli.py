@@ -174,7 +174,7 @@ def _conversation(body: dict[str, Any], dialect: str) -> Any:
         return read_conversation(body)
     from node.api.messages_request import parse
 
-    return parse(body, counting=True).wish().conversation
+    return parse(body, counting=True).generation_request().conversation
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -113,9 +113,9 @@ class RunningNode:
         deadline = time.monotonic() + 5
         while time.monotonic() < deadline:
             picture = self.engine.snapshot
-            everything_back = (picture.pages_free, picture.slots_free) == (
+            everything_back = (picture.pages_free, picture.state_slots_free) == (
                 picture.pages_total,
-                picture.slots_total,
+                picture.state_slots_total,
             )
             if self.engine.live == 0 and picture.running == picture.waiting == 0 and everything_back:
                 return

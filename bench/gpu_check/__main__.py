@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from bench.gpu_check import deferred, kernels, products, steps
+from bench.gpu_check import deferred, kernels, products, serving, steps
 from bench.gpu_check.bed import DEMO, TINY, WHOLE, Bed, Size, config_of
 from bench.gpu_check.findings import Findings
 from node.chat.chat import Chat

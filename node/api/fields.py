@@ -172,7 +172,7 @@ TABLES: dict[str, dict[str, Field]] = {
 }
 
 
-class Sieve:
+class FieldFilter:
     """Passes a request's objects through the table and keeps the names of what was ignored."""
 
     def __init__(self) -> None:
@@ -182,7 +182,7 @@ class Sieve:
     def ignored(self) -> list[str]:
         return list(self._ignored)
 
-    def sift(self, table: str, value: dict[str, Any], path: str, label: str | None = None) -> dict[str, Any]:
+    def apply(self, table: str, value: dict[str, Any], path: str, label: str | None = None) -> dict[str, Any]:
         """The supported fields of `value`; raises ApiError for the first that is refused or unknown.
 
         path   of the object in the request, as in `messages.0.content.2`

@@ -7,7 +7,7 @@ from typing import Any
 
 from node.api.convert import demand
 from node.api.errors import invalid
-from node.api.fields import Sieve
+from node.api.fields import FieldFilter
 from node.api.parts import Part, Text, Thinking, ToolResult, ToolUse, join, read_content
 from node.chat.conversation import Call, Turn
 
@@ -38,14 +38,14 @@ class Message:
         return join([part for _, part in self.parts])
 
 
-def read_messages(sieve: Sieve, messages: Any) -> list[Message]:
+def read_messages(field_filter: FieldFilter, messages: Any) -> list[Message]:
     """Typed messages, neighbours of one role joined. Raises ApiError naming the part at fault."""
     demand(messages, list, "messages", "a list")
     if not messages:
         raise invalid("messages", "messages: at least one message is required")
     joined: list[Message] = []
     for number, raw in enumerate(messages):
-        message = _read_message(sieve, raw, f"messages.{number}")
+        message = _read_message(field_filter, raw, f"messages.{number}")
         if joined and joined[-1].role == message.role:
             joined[-1].parts.extend(message.parts)
         else:
@@ -55,18 +55,18 @@ def read_messages(sieve: Sieve, messages: Any) -> list[Message]:
     return joined
 
 
-def _read_message(sieve: Sieve, raw: Any, path: str) -> Message:
+def _read_message(field_filter: FieldFilter, raw: Any, path: str) -> Message:
     demand(raw, dict, path, "an object")
     role = raw.get("role")
     if role == "system":
         raise invalid(f"{path}.role", f"{path}.role: {NO_SYSTEM_ROLE}")
     if role not in ("user", "assistant"):
         raise invalid(f"{path}.role", f"{path}.role: must be 'user' or 'assistant'")
-    fields = sieve.sift("message", raw, path, "messages")
+    fields = field_filter.apply("message", raw, path, "messages")
     if "content" not in fields:
         raise invalid(f"{path}.content", f"{path}.content: Field required")
     where = f"{path}.content"
-    parts = read_content(sieve, fields["content"], where, role, "messages.content")
+    parts = read_content(field_filter, fields["content"], where, role, "messages.content")
     if role == "user" and not any(not isinstance(part, Text) or part.text.strip() for part in parts):
         raise invalid(where, f"{where}: text content blocks must be non-empty")
     return Message(role, path, [(f"{where}.{number}", part) for number, part in enumerate(parts)])

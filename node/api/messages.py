@@ -8,10 +8,10 @@ import msgspec
 
 from node.api.body import read_object
 from node.api.content import ContentWriter
+from node.api.generation_request import HEAVY, GenerationRequest
 from node.api.messages_reply import MessageFrames, MessageReply
 from node.api.messages_request import MessagesRequest, parse
 from node.api.model_service import ModelService
-from node.api.wish import HEAVY, Wish
 from node.http.message import Request, Response, StreamResponse
 
 
@@ -23,12 +23,12 @@ class Messages:
 
     async def create(self, request: Request) -> Response | StreamResponse:
         organization = self._service.authenticate(request)
-        asked, wish = await self._read(request, counting=False)
-        answer = await self._service.answer(request.id, organization, wish)
+        parsed, asked = await self._read(request, counting=False)
+        answer = await self._service.answer(request.id, organization, asked)
         try:
-            reply = MessageReply(answer, asked.model, request.id, ContentWriter(asked.thinking.shown))
-            if not asked.scalars.stream:
-                return Response(200, await reply.whole(), _ignored(asked))
+            reply = MessageReply(answer, parsed.model, request.id, ContentWriter(parsed.thinking.shown))
+            if not parsed.scalars.stream:
+                return Response(200, await reply.whole(), _ignored(parsed))
             # Until the first token exists a failure is a plain HTTP error, and ttft can be told in the head.
             first = await answer.next(max(0.0, request.arrived + self._service.patience - time.monotonic()))
         except BaseException:
@@ -36,25 +36,25 @@ class Messages:
             raise
         waited = (time.monotonic() - request.arrived) * 1000
         timing = (("ttft", waited),) if first is not None else ()
-        return StreamResponse(MessageFrames(reply, first), headers=_ignored(asked), timing=timing)
+        return StreamResponse(MessageFrames(reply, first), headers=_ignored(parsed), timing=timing)
 
     async def count_tokens(self, request: Request) -> Response:
         self._service.authenticate(request)
-        asked, wish = await self._read(request, counting=True)
-        prompt = await self._service.prompt(wish)
-        await self._service.constraint(wish, prompt)  # counting refuses what creating would refuse
-        return Response(200, msgspec.json.encode({"input_tokens": len(prompt.ids)}), _ignored(asked))
+        parsed, asked = await self._read(request, counting=True)
+        prompt = await self._service.prompt(asked)
+        await self._service.constraint(asked, prompt)  # counting refuses what creating would refuse
+        return Response(200, msgspec.json.encode({"input_tokens": len(prompt.ids)}), _ignored(parsed))
 
-    async def _read(self, request: Request, *, counting: bool) -> tuple[MessagesRequest, Wish]:
+    async def _read(self, request: Request, *, counting: bool) -> tuple[MessagesRequest, GenerationRequest]:
         service, body = self._service, await request.body()
         heavy, media_type = len(body) > HEAVY, request.headers.get("content-type")
-        asked = await service.work(heavy, lambda: parse(read_object(body, media_type), counting=counting))
-        service.require(asked.model)
-        if asked.thinking.on and not service.chat.thinks:
-            asked.ignored.append("thinking")
-        return asked, await service.work(heavy, asked.wish, len(body))
+        parsed = await service.work(heavy, lambda: parse(read_object(body, media_type), counting=counting))
+        service.require(parsed.model)
+        if parsed.thinking.on and not service.chat.thinks:
+            parsed.ignored.append("thinking")
+        return parsed, await service.work(heavy, parsed.generation_request, len(body))
 
 
-def _ignored(asked: MessagesRequest) -> tuple[tuple[str, str], ...]:
+def _ignored(parsed: MessagesRequest) -> tuple[tuple[str, str], ...]:
     """The header that names the fields that were accepted and ignored."""
-    return (("b3os-ignored", ", ".join(asked.ignored)),) if asked.ignored else ()
+    return (("b3os-ignored", ", ".join(parsed.ignored)),) if parsed.ignored else ()

@@ -11,11 +11,11 @@ import msgspec
 
 from node.api.convert import convert, demand
 from node.api.errors import invalid
-from node.api.fields import Sieve
+from node.api.fields import FieldFilter
+from node.api.generation_request import GenerationRequest
 from node.api.history import Message, read_messages, turns_of
 from node.api.parts import Text, join, read_content
 from node.api.tools import Tool, ToolChoice, read_choice, read_tools
-from node.api.wish import Wish
 from node.chat.conversation import Conversation, Turn
 from node.chat.guarantee import Callable, Calls, Guarantee
 from node.engine.sampling import Sampling
@@ -98,10 +98,10 @@ class MessagesRequest:
     def model(self) -> str:
         return self.scalars.model
 
-    def wish(self, size: int = 0) -> Wish:
+    def generation_request(self, size: int = 0) -> GenerationRequest:
         """Raises ApiError where calls and results do not pair, or the last message can not be continued."""
         asked = self.scalars
-        return Wish(
+        return GenerationRequest(
             conversation=self._conversation(),
             sampling=asked.sampling,
             max_tokens=asked.max_tokens or 0,
@@ -168,39 +168,41 @@ def parse(body: dict[str, Any], *, counting: bool = False) -> MessagesRequest:
 
     counting: the request is only counted, so `max_tokens` may be missing and budgets are not held against it.
     """
-    sieve = Sieve()
-    fields = sieve.sift("request", body, "")
+    field_filter = FieldFilter()
+    fields = field_filter.apply("request", body, "")
     for name in ("model", "messages") if counting else ("model", "messages", "max_tokens"):
         if name not in fields:
             raise invalid(name, f"{name}: Field required")
     for name, table in NESTED.items():  # what is unknown anywhere comes before what is wrong anywhere
         if isinstance(fields.get(name), dict):
-            sieve.sift(table, fields[name], name)
-    messages = read_messages(sieve, fields.pop("messages"))
-    system = _system(sieve, fields.pop("system", ""))
-    tools = read_tools(sieve, fields.pop("tools", []))
-    choice = read_choice(sieve, fields.pop("tool_choice", {}), tools)
-    thinking = _thinking(sieve, fields.pop("thinking", {}))
-    output, output_path = _output(sieve, fields.pop("output_config", {}), fields.pop("output_format", None))
+            field_filter.apply(table, fields[name], name)
+    messages = read_messages(field_filter, fields.pop("messages"))
+    system = _system(field_filter, fields.pop("system", ""))
+    tools = read_tools(field_filter, fields.pop("tools", []))
+    choice = read_choice(field_filter, fields.pop("tool_choice", {}), tools)
+    thinking = _thinking(field_filter, fields.pop("thinking", {}))
+    output, output_path = _output(
+        field_filter, fields.pop("output_config", {}), fields.pop("output_format", None)
+    )
     scalars = convert(fields, Scalars)
     _check_ranges(scalars)
     if not counting:
         _check_budget(thinking, scalars.max_tokens or 0)
     return MessagesRequest(
-        scalars, messages, system, tools, choice, thinking, output, output_path, sieve.ignored
+        scalars, messages, system, tools, choice, thinking, output, output_path, field_filter.ignored
     )
 
 
-def _system(sieve: Sieve, system: Any) -> str:
-    parts = read_content(sieve, system, "system", "system", "system")
+def _system(field_filter: FieldFilter, system: Any) -> str:
+    parts = read_content(field_filter, system, "system", "system", "system")
     texts = [join([part]) for part in parts]
     if isinstance(system, list) and texts and BILLING_LINE.fullmatch(texts[0]):
         parts = parts[1:]
     return join(parts)
 
 
-def _thinking(sieve: Sieve, thinking: Any) -> Thinking:
-    raw = sieve.sift("thinking_config", demand(thinking, dict, "thinking", "an object"), "thinking")
+def _thinking(field_filter: FieldFilter, thinking: Any) -> Thinking:
+    raw = field_filter.apply("thinking_config", demand(thinking, dict, "thinking", "an object"), "thinking")
     if "type" not in raw and raw:
         raise invalid("thinking.type", "thinking.type: Field required")
     read = convert(raw, Thinking, "thinking")
@@ -209,7 +211,7 @@ def _thinking(sieve: Sieve, thinking: Any) -> Thinking:
     if read.type == "enabled" and read.budget_tokens is not None and read.budget_tokens < LEAST_BUDGET:
         raise invalid("thinking.budget_tokens", f"must be at least {LEAST_BUDGET}")
     if read.type != "enabled" and read.budget_tokens is not None:
-        sieve.ignore("thinking.budget_tokens")
+        field_filter.ignore("thinking.budget_tokens")
         read.budget_tokens = None
     return read
 
@@ -219,9 +221,11 @@ def _check_budget(thinking: Thinking, max_tokens: int) -> None:
         raise invalid("thinking.budget_tokens", "must be less than max_tokens")
 
 
-def _output(sieve: Sieve, config: Any, alias: Any) -> tuple[OutputFormat | None, str]:
+def _output(field_filter: FieldFilter, config: Any, alias: Any) -> tuple[OutputFormat | None, str]:
     """The format that is asked for, and the path of its schema."""
-    raw = sieve.sift("output_config", demand(config, dict, "output_config", "an object"), "output_config")
+    raw = field_filter.apply(
+        "output_config", demand(config, dict, "output_config", "an object"), "output_config"
+    )
     if "format" in raw and alias is not None:
         raise invalid("output_format", "output_format: output_config.format is given too")
     path, given = (
@@ -229,7 +233,7 @@ def _output(sieve: Sieve, config: Any, alias: Any) -> tuple[OutputFormat | None,
     )
     if given is None:
         return None, path
-    fields = sieve.sift("output_format", demand(given, dict, path, "an object"), path)
+    fields = field_filter.apply("output_format", demand(given, dict, path, "an object"), path)
     return convert(fields, OutputFormat, path), f"{path}.schema"
 
 

@@ -16,7 +16,7 @@ from node.access.keys import Keyring
 from node.api.answer import Answer
 from node.api.compiler import Compiler
 from node.api.errors import ApiError, invalid, unsupported
-from node.api.wish import Wish
+from node.api.generation_request import GenerationRequest
 from node.chat.chat import Chat
 from node.chat.guarantee import Thinking
 from node.chat.prompt import Prompt
@@ -72,31 +72,31 @@ class ModelService:
             return function(*given)
         return await asyncio.get_running_loop().run_in_executor(self.workers, function, *given)
 
-    async def prompt(self, wish: Wish) -> Prompt:
+    async def prompt(self, asked: GenerationRequest) -> Prompt:
         """Render and tokenize. Raises ApiError."""
-        if wish.conversation.tools and not self.chat.calls_tools:
+        if asked.conversation.tools and not self.chat.calls_tools:
             raise unsupported("tools", "tools: this model's chat template takes none")
         try:
-            return await self.work(wish.heavy, self.chat.prompt, wish.conversation)
+            return await self.work(asked.heavy, self.chat.prompt, asked.conversation)
         except TemplateError as error:
             message = f"the chat template refuses this: {error}"
             raise ApiError("invalid_request", message, param="messages") from error
 
-    async def constraint(self, wish: Wish, prompt: Prompt) -> Constraint | None:
+    async def constraint(self, asked: GenerationRequest, prompt: Prompt) -> Constraint | None:
         """What keeps the answer to its guarantee. Raises ApiError where that can not be done."""
-        guarantee = replace(wish.guarantee, thinking=self._thinking(wish, prompt))
+        guarantee = replace(asked.guarantee, thinking=self._thinking(asked, prompt))
         if guarantee.empty:
             return None
         try:
             work = partial(self.chat.constraint, guarantee, self.stop_ids, self.width)
-            return await self.compiler.run(work, wish.size)
+            return await self.compiler.run(work, asked.size)
         except SchemaError as error:
             keyword = f"{error.keyword}: " if error.keyword else ""
             raise invalid(error.path, f"{error.path}: {keyword}{error}") from error
 
-    async def answer(self, request_id: str, organization: str, wish: Wish) -> Answer:
+    async def answer(self, request_id: str, organization: str, asked: GenerationRequest) -> Answer:
         """Submit what is asked, its output clamped to the room left. Raises ApiError, Overloaded."""
-        prompt = await self.prompt(wish)
+        prompt = await self.prompt(asked)
         length = len(prompt.ids)
         room = self.context - length
         if room < 1:
@@ -105,18 +105,18 @@ class ModelService:
         sequence = Sequence(
             request_id,
             np.asarray(prompt.ids, dtype=np.int64),
-            min(wish.max_tokens, room),
-            wish.sampling,
+            min(asked.max_tokens, room),
+            asked.sampling,
             self.stop_ids,
-            await self.constraint(wish, prompt),
+            await self.constraint(asked, prompt),
             organization,
             boundaries=prompt.turn_ends,
             deadline=time.monotonic() + self.max_wait,
         )
-        machine = self.chat.machine(prompt, wish.conversation.tools, wish.stops, wish.guarantee.parallel)
-        return Answer(self.engine.submit(sequence), machine, length, clamped=wish.max_tokens > room)
+        machine = self.chat.machine(prompt, asked.conversation.tools, asked.stops, asked.guarantee.parallel)
+        return Answer(self.engine.submit(sequence), machine, length, clamped=asked.max_tokens > room)
 
-    def _thinking(self, wish: Wish, prompt: Prompt) -> Thinking:
+    def _thinking(self, asked: GenerationRequest, prompt: Prompt) -> Thinking:
         if prompt.thinking_open:
             return Thinking.OPEN
-        return Thinking.OPTIONAL if wish.conversation.thinking else Thinking.CLOSED
+        return Thinking.OPTIONAL if asked.conversation.thinking else Thinking.CLOSED

@@ -8,7 +8,7 @@ import msgspec
 
 from node.api.convert import convert, demand
 from node.api.errors import invalid, unsupported
-from node.api.fields import Sieve
+from node.api.fields import FieldFilter
 
 LONGEST_ID = 256  # characters; histories come from other providers, with ids of their own forms
 TEXT_ONLY = "this node takes text only"
@@ -49,7 +49,9 @@ class ToolResult(msgspec.Struct):
 Part = Text | Thinking | RedactedThinking | ToolUse | ToolResult
 
 
-def read_content(sieve: Sieve, content: Any, path: str, owner: str, label: str, tag: str = "") -> list[Part]:
+def read_content(
+    field_filter: FieldFilter, content: Any, path: str, owner: str, label: str, tag: str = ""
+) -> list[Part]:
     """The parts of `content`, which is text or a list. `owner` is a key of KINDS and says which may come.
 
     label  `path` without numbers, under which ignored fields are named
@@ -61,29 +63,33 @@ def read_content(sieve: Sieve, content: Any, path: str, owner: str, label: str, 
     read = []
     for number, part in enumerate(parts):
         where = f"{path}.{number}"
-        read.append(_read_part(sieve, demand(part, dict, where, "an object"), where, owner, label, tag))
+        read.append(
+            _read_part(field_filter, demand(part, dict, where, "an object"), where, owner, label, tag)
+        )
     return read
 
 
-def _read_part(sieve: Sieve, part: dict[str, Any], path: str, owner: str, label: str, tag: str) -> Part:
+def _read_part(
+    field_filter: FieldFilter, part: dict[str, Any], path: str, owner: str, label: str, tag: str
+) -> Part:
     kind = _kind(part, path, owner, tag)
-    fields = sieve.sift(kind, part, path, label)
+    fields = field_filter.apply(kind, part, path, label)
     match kind:
         case "text":
             return convert(fields, Text, path)
         case "thinking":
             return convert(fields, Thinking, path)
         case "redacted_thinking":
-            sieve.ignore(f"{label}.redacted_thinking")
+            field_filter.ignore(f"{label}.redacted_thinking")
             return RedactedThinking()
         case "tool_use":
             return _tool_use(fields, path)
         case "tool_result":
-            return _tool_result(sieve, fields, path, label)
+            return _tool_result(field_filter, fields, path, label)
         case "document":
-            return Text(_document(sieve, fields, path, label))
+            return Text(_document(field_filter, fields, path, label))
         case "search_result":
-            return Text(_search_result(sieve, fields, path, label))
+            return Text(_search_result(field_filter, fields, path, label))
         case _:
             name = demand(fields.get("tool_name"), str, f"{path}.tool_name", "text")
             return Text(f"Tool loaded: {name}")
@@ -127,9 +133,11 @@ def _tool_use(fields: dict[str, Any], path: str) -> ToolUse:
     return use
 
 
-def _tool_result(sieve: Sieve, fields: dict[str, Any], path: str, label: str) -> ToolResult:
+def _tool_result(field_filter: FieldFilter, fields: dict[str, Any], path: str, label: str) -> ToolResult:
     content = fields.get("content", "")
-    parts = read_content(sieve, content, f"{path}.content", "tool_result", f"{label}.content", "tool_result")
+    parts = read_content(
+        field_filter, content, f"{path}.content", "tool_result", f"{label}.content", "tool_result"
+    )
     text = "\n".join(part.text for part in parts if isinstance(part, Text))
     is_error = fields.get("is_error", False)
     if demand(is_error, bool, f"{path}.is_error", "true or false"):
@@ -138,24 +146,26 @@ def _tool_result(sieve: Sieve, fields: dict[str, Any], path: str, label: str) ->
     return ToolResult(identity, text)
 
 
-def _document(sieve: Sieve, fields: dict[str, Any], path: str, label: str) -> str:
+def _document(field_filter: FieldFilter, fields: dict[str, Any], path: str, label: str) -> str:
     where, label = f"{path}.source", f"{label}.source"
-    source = sieve.sift("source", demand(fields.get("source"), dict, where, "an object"), where, label)
+    source = field_filter.apply(
+        "source", demand(fields.get("source"), dict, where, "an object"), where, label
+    )
     if source.get("type") == "text":
         text = demand(source.get("data"), str, f"{where}.data", "text")
     elif source.get("type") == "content":
         content = source.get("content", "")
-        text = join(read_content(sieve, content, f"{where}.content", "document", f"{label}.content"))
+        text = join(read_content(field_filter, content, f"{where}.content", "document", f"{label}.content"))
     else:
         raise invalid(f"{where}.type", f"{where}.type: must be 'text' or 'content'")
     heads = [demand(fields.get(name, ""), str, f"{path}.{name}", "text") for name in ("title", "context")]
     return "\n".join([*filter(None, heads), text])
 
 
-def _search_result(sieve: Sieve, fields: dict[str, Any], path: str, label: str) -> str:
+def _search_result(field_filter: FieldFilter, fields: dict[str, Any], path: str, label: str) -> str:
     heads = [demand(fields.get(name, ""), str, f"{path}.{name}", "text") for name in ("title", "source")]
     content = fields.get("content", [])
-    text = join(read_content(sieve, content, f"{path}.content", "document", f"{label}.content"))
+    text = join(read_content(field_filter, content, f"{path}.content", "document", f"{label}.content"))
     return "\n".join([*filter(None, heads), text])
 
 

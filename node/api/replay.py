@@ -66,10 +66,10 @@ async def replay(
     stream  None does as the request says
     cut     the output ends because it reached its limit, not because the model ended its turn
     """
-    asked = parse(body, counting=True)
-    wish = asked.wish()
-    prompt = chat.prompt(wish.conversation)
-    machine = chat.machine(prompt, wish.conversation.tools, wish.stops, wish.guarantee.parallel)
+    parsed = parse(body, counting=True)
+    asked = parsed.generation_request()
+    prompt = chat.prompt(asked.conversation)
+    machine = chat.machine(prompt, asked.conversation.tools, asked.stops, asked.guarantee.parallel)
     ids = chat.written(output)
     stop = next((index for index, number in enumerate(ids) if number in stop_ids), None)
     if stop is None and not cut:
@@ -77,8 +77,8 @@ async def replay(
     finish = Finish.LENGTH if stop is None else Finish.STOP
     kept = KeptIds(ids if stop is None else ids[: stop + 1], steps, finish)
     answer = Answer(kept, machine, len(prompt.ids), clamped=False)
-    reply = MessageReply(answer, asked.model, REQUEST_ID, ContentWriter(asked.thinking.shown, _counter()))
-    if not (asked.scalars.stream if stream is None else stream):
+    reply = MessageReply(answer, parsed.model, REQUEST_ID, ContentWriter(parsed.thinking.shown, _counter()))
+    if not (parsed.scalars.stream if stream is None else stream):
         return await reply.whole()
     first = await answer.next(patience=0.0)
     return b"".join([frames async for frames in MessageFrames(reply, first)])

@@ -9,7 +9,7 @@ import msgspec
 
 from node.api.convert import convert, demand
 from node.api.errors import invalid, unsupported
-from node.api.fields import NO_SERVER_TOOLS, Sieve
+from node.api.fields import NO_SERVER_TOOLS, FieldFilter
 from node.chat.conversation import ToolSpec
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
@@ -35,7 +35,7 @@ class ToolChoice(msgspec.Struct):
     disable_parallel_tool_use: bool = False
 
 
-def read_tools(sieve: Sieve, tools: Any) -> list[Tool]:
+def read_tools(field_filter: FieldFilter, tools: Any) -> list[Tool]:
     """Raises ApiError naming the definition at fault."""
     names: set[str] = set()
     read = []
@@ -45,7 +45,7 @@ def read_tools(sieve: Sieve, tools: Any) -> list[Tool]:
         if kind not in (None, "custom"):
             shown = kind[:50] if isinstance(kind, str) else "this"
             raise unsupported(f"{path}.type", f"{path}.type: {shown} is not supported; {NO_SERVER_TOOLS}")
-        tool = convert(sieve.sift("tool", raw, path, "tools"), Tool, path)
+        tool = convert(field_filter.apply("tool", raw, path, "tools"), Tool, path)
         if not NAME.fullmatch(tool.name):
             raise invalid(f"{path}.name", f"{path}.name: must match {NAME.pattern}")
         if tool.name in names:
@@ -55,14 +55,14 @@ def read_tools(sieve: Sieve, tools: Any) -> list[Tool]:
     return read
 
 
-def read_choice(sieve: Sieve, choice: Any, tools: list[Tool]) -> ToolChoice:
+def read_choice(field_filter: FieldFilter, choice: Any, tools: list[Tool]) -> ToolChoice:
     """Raises ApiError where the choice can not be kept to with these tools."""
-    raw = sieve.sift("tool_choice", demand(choice, dict, "tool_choice", "an object"), "tool_choice")
+    raw = field_filter.apply("tool_choice", demand(choice, dict, "tool_choice", "an object"), "tool_choice")
     read = convert(raw, ToolChoice, "tool_choice")
     if read.type in ("any", "tool") and not tools:
         raise invalid("tool_choice", f"tool_choice: '{read.type}' needs tools")
     if read.type == "tool" and read.name not in {tool.name for tool in tools}:
         raise invalid("tool_choice.name", f"tool_choice.name: no tool is named {read.name[:128]!r}")
     if read.type != "tool" and read.name:
-        sieve.ignore("tool_choice.name")
+        field_filter.ignore("tool_choice.name")
     return read

@@ -30,7 +30,7 @@ def text(words: str, **more: Any) -> dict:
 
 def read(*messages: Any, **fields: Any) -> Conversation:
     body = {"model": "m", "max_tokens": 4096, "messages": list(messages), **fields}
-    return parse(body).wish().conversation
+    return parse(body).generation_request().conversation
 
 
 def refusal(*messages: Any, **fields: Any) -> tuple[str, str | None, str]:

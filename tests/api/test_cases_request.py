@@ -264,7 +264,7 @@ def test_b65_a_schema_with_references_is_rendered_as_given_and_types_the_argumen
         assert (status, answer["content"][0]["input"]) == (200, {"p": {"n": 1}})
         assert count(node, tools=body["tools"]) == answer["usage"]["input_tokens"]
         template = Chat(Template("{{ tools | tojson }}"), node.chat.tokenizer)
-        written = json.loads(template.prompt(parse(body).wish().conversation).text)
+        written = json.loads(template.prompt(parse(body).generation_request().conversation).text)
         assert written[0]["function"]["parameters"] == schema
 
 

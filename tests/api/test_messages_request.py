@@ -168,6 +168,9 @@ def test_false_is_not_the_zero_that_asks_for_nothing() -> None:
 def test_extensions_of_sampling_are_taken_within_their_ranges(field: str, good: list, bad: list) -> None:
     for value in good:
         body = {"model": "m", "max_tokens": 1, "messages": [HI], field: value}
-        assert value in (*parse(body).wish().sampling.penalties, parse(body).wish().sampling.min_p)
+        assert value in (
+            *parse(body).generation_request().sampling.penalties,
+            parse(body).generation_request().sampling.min_p,
+        )
     for value in bad:
         assert refusal(**{field: value})[:2] == ("invalid_request", field)

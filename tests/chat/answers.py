@@ -45,7 +45,7 @@ def events_of(
     made: OutputMachine, ids: Sequence[int], cuts: Iterable[int] = (), *, cut: bool = False
 ) -> list[Event]:
     """All events of an answer that comes in pieces, cut up at `cuts`."""
-    edges = [0, *sorted(index for index in cuts if index <== len(ids)), len(ids)]
+    edges = [0, *sorted(index for index in cuts if index <= len(ids)), len(ids)]
     events = [event for start, end in pairwise(edges) for event in made.push(ids[start:end])]
     return events + made.end(cut=cut)
 

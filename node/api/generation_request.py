@@ -12,7 +12,7 @@ HEAVY = 8 * 1024  # bytes: parsing, rendering and tokenizing as much takes the l
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class GenerationRequest:
     """conversation  what the model reads
     sampling      how it chooses
     max_tokens    most tokens to write; clamped to the room left
