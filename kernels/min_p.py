@@ -58,11 +58,11 @@ def min_p_kernel(
     PEAKS: tl.constexpr,
 ):
     part, row = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    heat, share = tl.load(temperature + row), tl.load(min_p + row)
-    if (share > 0) & (heat > 0):
+    tau, share = tl.load(temperature + row), tl.load(min_p + row)
+    if (share > 0) & (tau > 0):
         i = tl.arange(0, PEAKS)
         highest = tl.max(tl.load(peaks + row * count + i, mask=i < count, other=float("-inf")))
-        least = highest + heat * tl.log(share)
+        least = highest + tau * tl.log(share)
         ids = part * PART + tl.arange(0, PART)
         here = ids < vocabulary
         x = tl.load(logits + row * vocabulary + ids, mask=here, other=0.0)

@@ -36,10 +36,10 @@ def parts(logits: Tensor, temperature: Tensor, vocabulary: int) -> tuple[Tensor,
 
 
 @jit()
-def weights(row, ids, vocabulary, top, heat):
-    """exp((l − top) / heat) of ids, 0 for what may not be chosen; never more than 1."""
+def weights(row, ids, vocabulary, top, tau):
+    """exp((l − top) / tau) of ids, 0 for what may not be chosen; never more than 1."""
     logits = tl.load(row + ids, mask=ids < vocabulary, other=float("-inf"))
-    return tl.where(logits > float("-inf"), tl.exp((logits - top) / heat), 0.0)
+    return tl.where(logits > float("-inf"), tl.exp((logits - top) / tau), 0.0)
 
 
 @jit(do_not_specialize_on_alignment=["temperature"])
@@ -52,7 +52,7 @@ def sample_parts_kernel(
     x = tl.load(logits + row * stride + ids, mask=ids < vocabulary, other=float("-inf"))
     highest = tl.max(tl.reshape(x, [PART // PEAK, PEAK]), 1)
     tl.store(peaks + (row * count + part) * (PART // PEAK) + tl.arange(0, PART // PEAK), highest)
-    heat = tl.load(temperature + row)
-    heat = tl.where(heat > 0, heat, 1.0)
-    weight = tl.where(x > float("-inf"), tl.exp((x - tl.max(highest)) / heat), 0.0)
+    tau = tl.load(temperature + row)
+    tau = tl.where(tau > 0, tau, 1.0)
+    weight = tl.where(x > float("-inf"), tl.exp((x - tl.max(highest)) / tau), 0.0)
     tl.store(mass + row * count + part, tl.sum(weight))

@@ -194,7 +194,7 @@ class Node:
             created=int((self._settings.model / "config.json").stat().st_mtime),
             width=self._config.vocab_size,
             stop_ids=stop_ids(self._settings.model),
-            patience=self._settings.patience,
+            first_token_timeout=self._settings.first_token_timeout,
             max_wait=self._settings.max_wait,
             chat=self._chat,
             engine=engine,

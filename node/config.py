@@ -60,8 +60,9 @@ def choice(*allowed: str) -> Any:
     return parse
 
 
-def setting(default: Any, parse: Any, help: str) -> Any:
-    return field(default=default, metadata={"parse": parse, "help": help})
+def setting(default: Any, parse: Any, help: str, was: str = "") -> Any:
+    """`was` is a name that files, variables and scripts may still use."""
+    return field(default=default, metadata={"parse": parse, "help": help, "was": was})
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,9 @@ class Settings:
         "each, or eighth: how often delta states are written; eighth moves less and holds more (of the 9B a tenth)",
     )
     max_body: int = setting(4 * 2**20, size, "largest request body")
-    patience: float = setting(10.0, seconds, "seconds that a stream's head waits for the first token")
+    first_token_timeout: float = setting(
+        10.0, seconds, "seconds that a stream's head waits for the first token", was="patience"
+    )
     max_wait: float = setting(120.0, seconds, "seconds that a request may wait for its first step")
     record: Path | None = setting(None, Path, "file to write every step and event to, for b3os-node simulate")  # noqa: RUF009
     api_key: str = setting("", str, "the key that opens the node [one is made at the first start]")
@@ -112,8 +115,9 @@ def add_flags(parser: argparse.ArgumentParser, *names: str) -> None:
     """Flags for the settings `names`, or for all of them."""
     for item in dataclasses.fields(Settings):
         if not names or item.name in names:
-            flag = "--" + item.name.replace("_", "-")
-            parser.add_argument(flag, dest=item.name, metavar="VALUE", help=item.metadata["help"])
+            parser.add_argument(_flag(item.name), dest=item.name, metavar="VALUE", help=item.metadata["help"])
+            if was := item.metadata["was"]:
+                parser.add_argument(_flag(was), dest=item.name, help=argparse.SUPPRESS)
     parser.add_argument("--config", metavar="FILE.toml", type=Path, help="file of further settings")
 
 
@@ -123,16 +127,21 @@ def read_settings(flags: argparse.Namespace, environment: Mapping[str, str] = os
     from_file = _read_toml(Path(config)) if config else {}
     values: dict[str, Any] = {}
     for item in dataclasses.fields(Settings):
-        variable = ENVIRONMENT + item.name.upper()
+        names = [name for name in (item.name, item.metadata["was"]) if name]
+        variables = [ENVIRONMENT + name.upper() for name in names]
         for source, text in (
-            ("--" + item.name.replace("_", "-"), getattr(flags, item.name, None)),
-            (variable, environment.get(variable)),
-            (f"{item.name} in {config}", from_file.get(item.name)),
+            (_flag(item.name), getattr(flags, item.name, None)),
+            *((variable, environment.get(variable)) for variable in variables),
+            *((f"{name} in {config}", from_file.get(name)) for name in names),
         ):
             if text is not None:
                 values[item.name] = _parse(item.metadata["parse"], text, source)
                 break
     return Settings(**values)
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
 
 
 def _parse(parse: Any, text: str, source: str) -> Any:
@@ -150,8 +159,9 @@ def _read_toml(path: Path) -> dict[str, str]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path}: {error}") from None
     known = {item.name for item in dataclasses.fields(Settings)}
+    former = {item.metadata["was"] for item in dataclasses.fields(Settings)}
     for key, value in table.items():
-        if key not in known:
+        if key not in known | former:
             raise SettingsError(f"{path}: unknown setting {key}; there are {', '.join(sorted(known))}")
         if not isinstance(value, str | int | float) or isinstance(value, bool):
             raise SettingsError(f"{path}: {key} must be text or a number")

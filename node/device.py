@@ -8,7 +8,7 @@ import subprocess
 from node.config import DEFAULT_CONTEXT, Settings, SettingsError
 from node.engine.scheduler import Budget
 from node.model.config import ConfigError, ModelConfig
-from node.run.memory import MemoryPlan, OutOfRoom, plan_memory
+from node.run.memory import DoesNotFit, MemoryPlan, plan_memory
 
 CPU_SHARE = 0.5  # of free memory: the machine has other uses
 BUDGETS = {
@@ -60,7 +60,7 @@ def memory_plan(
             workspace=workspace,
             packed_head=device == "cpu" and settings.dtype == "bfloat16" and config.tied is not False,
         )
-    except OutOfRoom as error:
+    except DoesNotFit as error:
         raise SettingsError(str(error)) from None
 
 

@@ -51,7 +51,7 @@ def deferred(bed: Bed, device: Device) -> Iterator[Finding]:
 
 
 def _deferring(runner: Runner) -> Runner:
-    """A second runner over the same pools: there is no room for others."""
+    """A second runner over the same pools: there is no memory for others."""
     twin = copy.copy(runner)
     twin.cache = runner.cache.deferring()
     return twin

@@ -206,9 +206,9 @@ def sampling(make: Make) -> Iterator[Case]:
     bits = make.below(2**31 - 1, 5, words).to(torch.int32)
     given = (logits.clone(), make.whole(3, -1, 9, 63, 0), bits)
     yield Case("mask_logits", mask_logits.mask_logits, mask_logits.reference, given, EXACT)
-    heat = torch.full((rows,), 0.7, device=make.device)
+    temperature = torch.full((rows,), 0.7, device=make.device)
     share = torch.full((rows,), 0.05, device=make.device)
-    yield Case("apply_min_p", min_p.apply_min_p, min_p.reference, (logits.clone(), heat, share), EXACT)
+    yield Case("apply_min_p", min_p.apply_min_p, min_p.reference, (logits.clone(), temperature, share), EXACT)
     given = (logits, make.below(vocabulary, rows), 20, vocabulary)
     yield Case("logprobs", logprobs.logprobs, logprobs.reference, given, ROUNDED)
     seeds = make.below(2**40, rows), make.below(5000, rows)
@@ -219,7 +219,7 @@ def sampling(make: Make) -> Iterator[Case]:
         ("top_p", 0.8, 0, 0.9),
         ("top_k and top_p", 0.7, 20, 0.8),
     ):
-        settings = (heat * 0 + temperature, make.whole(*[k] * rows), heat * 0 + p)
+        settings = (temperature * 0 + temperature, make.whole(*[k] * rows), temperature * 0 + p)
         given = (logits, *settings, *seeds, vocabulary)
         yield Case(f"sample, {name}", sample.sample, sample.reference, given, OTHER)
 

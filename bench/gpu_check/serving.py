@@ -67,7 +67,7 @@ async def _serve(bed: Bed) -> list[tuple[int, dict, float]]:
             created=0,
             width=bed.config.vocab_size,
             stop_ids=frozenset({chat.tokenizer.control["<|im_end|>"]}),
-            patience=SECONDS,
+            first_token_timeout=SECONDS,
             max_wait=SECONDS,
             chat=chat,
             engine=engine,

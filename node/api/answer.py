@@ -9,7 +9,7 @@ from node.api.errors import ApiError
 from node.chat.events import Event
 from node.chat.machine import OutputMachine
 from node.engine.generation import Burst
-from node.engine.sequence import Finish
+from node.engine.sequence import FinishReason
 
 
 class Bursts(Protocol):
@@ -18,7 +18,7 @@ class Bursts(Protocol):
     @property
     def cached(self) -> int: ...
 
-    async def next(self, patience: float) -> Burst | None: ...
+    async def next(self, timeout: float) -> Burst | None: ...
 
     def cancel(self) -> None: ...
 
@@ -30,14 +30,14 @@ class Ending(Enum):
     CALLS = auto()  # it ended its turn with a complete call or more
     STOP_SEQUENCE = auto()  # a stop sequence of the request came
     LIMIT = auto()  # as many tokens as the request asked for
-    ROOM = auto()  # the context is full
+    CONTEXT = auto()  # the context is full
 
 
 class Answer:
     """The fold of it is the whole answer; read it in pieces and it streams.
 
     prompt_tokens  of the request, as count_tokens tells them
-    clamped        the limit is the room left in the context and not what the request asked for
+    clamped        the limit is the remaining context and not what the request asked for
     """
 
     def __init__(self, bursts: Bursts, machine: OutputMachine, prompt_tokens: int, clamped: bool) -> None:
@@ -65,23 +65,23 @@ class Answer:
     def stop_sequence(self) -> str | None:
         return self._machine.matched
 
-    async def next(self, patience: float) -> list[Event] | None:
-        """The next events, which may be none; None when `patience` seconds brought no news.
+    async def next(self, timeout: float) -> list[Event] | None:
+        """The next events, which may be none; None when `timeout` seconds brought no news.
 
         `ending` is set with the last ones. Raises ApiError when the engine failed.
         """
-        burst = await self._bursts.next(patience)
+        burst = await self._bursts.next(timeout)
         if burst is None:
             return None
-        if burst.finish is Finish.ERROR:
+        if burst.finish_reason is FinishReason.ERROR:
             raise ApiError("engine_error")
-        if burst.finish is Finish.EXPIRED:
+        if burst.finish_reason is FinishReason.EXPIRED:
             raise ApiError("timeout", "the request waited too long for its turn")
         events = self._machine.push(burst.ids)
-        if not self._machine.done and burst.finish is not None:
-            events += self._machine.end(cut=burst.finish is Finish.LENGTH)
-        if self._machine.done or burst.finish is not None:
-            self.ending = self._ending(burst.finish)
+        if not self._machine.done and burst.finish_reason is not None:
+            events += self._machine.end(cut=burst.finish_reason is FinishReason.LENGTH)
+        if self._machine.done or burst.finish_reason is not None:
+            self.ending = self._ending(burst.finish_reason)
             self.close()
         return events
 
@@ -89,9 +89,9 @@ class Answer:
         """Give up what is still running. Harmless after the end."""
         self._bursts.cancel()
 
-    def _ending(self, finish: Finish | None) -> Ending:
+    def _ending(self, finish_reason: FinishReason | None) -> Ending:
         if self._machine.matched is not None:
             return Ending.STOP_SEQUENCE
-        if finish is Finish.LENGTH and not self._machine.done:
-            return Ending.ROOM if self._clamped else Ending.LIMIT
+        if finish_reason is FinishReason.LENGTH and not self._machine.done:
+            return Ending.CONTEXT if self._clamped else Ending.LIMIT
         return Ending.CALLS if self._machine.calls else Ending.TURN

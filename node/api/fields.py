@@ -60,7 +60,7 @@ TABLES: dict[str, dict[str, Field]] = {
     "request": {
         "model": yes("the exact id; no other name maps to it"),
         "messages": yes("the first is the user's; neighbours of one role are joined"),
-        "max_tokens": yes("clamped to the room left in the context; 0 runs the prompt and says nothing"),
+        "max_tokens": yes("clamped to the remaining context; 0 runs the prompt and says nothing"),
         "system": yes("text, or text parts joined by a newline"),
         "stream": yes(),
         "stop_sequences": yes("at most 16 of 256 characters; matched in text only"),

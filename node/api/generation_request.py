@@ -15,7 +15,7 @@ HEAVY = 8 * 1024  # bytes: parsing, rendering and tokenizing as much takes the l
 class GenerationRequest:
     """conversation  what the model reads
     sampling      how it chooses
-    max_tokens    most tokens to write; clamped to the room left
+    max_tokens    most tokens to write; clamped to the remaining context
     stops         stop sequences
     guarantee     what its answer has to keep to
     size          bytes of the request; what reading it, and compiling its schemas, may cost

@@ -30,7 +30,9 @@ class Messages:
             if not parsed.scalars.stream:
                 return Response(200, await reply.whole(), _ignored(parsed))
             # Until the first token exists a failure is a plain HTTP error, and ttft can be told in the head.
-            first = await answer.next(max(0.0, request.arrived + self._service.patience - time.monotonic()))
+            first = await answer.next(
+                max(0.0, request.arrived + self._service.first_token_timeout - time.monotonic())
+            )
         except BaseException:
             answer.close()
             raise

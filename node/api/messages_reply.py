@@ -21,7 +21,7 @@ STOP_REASONS = {
     Ending.CALLS: "tool_use",
     Ending.STOP_SEQUENCE: "stop_sequence",
     Ending.LIMIT: "max_tokens",
-    Ending.ROOM: "model_context_window_exceeded",
+    Ending.CONTEXT: "model_context_window_exceeded",
 }
 
 log = logging.getLogger("node.api")
@@ -40,7 +40,7 @@ class MessageReply:
         """The body of the answer that is not streamed."""
         events: list[ContentEvent] = []
         while self.answer.ending is None:
-            events += self.content_events(await self.answer.next(patience=3600.0) or [])
+            events += self.content_events(await self.answer.next(timeout=3600.0) or [])
         content = fold(events, self._writer.complete)
         return msgspec.json.encode(self._message(content, self._stop(), self._usage()))
 

@@ -32,13 +32,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ModelService:
-    """name      what requests call the model
-    context   tokens of prompt and output together
-    created   Unix seconds
-    width     rows of the model's table of tokens, padding included
-    stop_ids  sampling one of these ends the turn
-    patience  seconds that the head of a stream waits for the first token
-    max_wait  seconds that a request may wait for its first step
+    """name                 what requests call the model
+    context              tokens of prompt and output together
+    created              Unix seconds
+    width                rows of the model's table of tokens, padding included
+    stop_ids             sampling one of these ends the turn
+    first_token_timeout  seconds that the head of a stream waits for the first token
+    max_wait             seconds that a request may wait for its first step
     """
 
     name: str
@@ -46,7 +46,7 @@ class ModelService:
     created: int
     width: int
     stop_ids: frozenset[int]
-    patience: float
+    first_token_timeout: float
     max_wait: float
     chat: Chat
     engine: Engine
@@ -95,17 +95,17 @@ class ModelService:
             raise invalid(error.path, f"{error.path}: {keyword}{error}") from error
 
     async def answer(self, request_id: str, organization: str, asked: GenerationRequest) -> Answer:
-        """Submit what is asked, its output clamped to the room left. Raises ApiError, Overloaded."""
+        """Submit what is asked, its output clamped to the remaining context. Raises ApiError, Overloaded."""
         prompt = await self.prompt(asked)
         length = len(prompt.ids)
-        room = self.context - length
-        if room < 1:
+        remaining = self.context - length
+        if remaining < 1:
             message = f"prompt is too long: {length} tokens > {self.context} maximum"
             raise ApiError("context_length_exceeded", message, param="messages")
         sequence = Sequence(
             request_id,
             np.asarray(prompt.ids, dtype=np.int64),
-            min(asked.max_tokens, room),
+            min(asked.max_tokens, remaining),
             asked.sampling,
             self.stop_ids,
             await self.constraint(asked, prompt),
@@ -114,7 +114,7 @@ class ModelService:
             deadline=time.monotonic() + self.max_wait,
         )
         machine = self.chat.machine(prompt, asked.conversation.tools, asked.stops, asked.guarantee.parallel)
-        return Answer(self.engine.submit(sequence), machine, length, clamped=asked.max_tokens > room)
+        return Answer(self.engine.submit(sequence), machine, length, clamped=asked.max_tokens > remaining)
 
     def _thinking(self, asked: GenerationRequest, prompt: Prompt) -> Thinking:
         if prompt.thinking_open:

@@ -13,7 +13,7 @@ from node.api.messages_reply import MessageFrames, MessageReply
 from node.api.messages_request import parse
 from node.chat.chat import Chat
 from node.engine.generation import Burst
-from node.engine.sequence import Finish
+from node.engine.sequence import FinishReason
 
 REQUEST_ID = "req_" + "0" * 26
 LONGEST_STEP = 12  # ids; what random steps go up to
@@ -24,16 +24,16 @@ class KeptIds:
 
     cached = 0
 
-    def __init__(self, ids: list[int], steps: Iterator[int], finish: Finish) -> None:
+    def __init__(self, ids: list[int], steps: Iterator[int], finish_reason: FinishReason) -> None:
         self._ids = ids
         self._steps = steps
-        self._finish = finish
+        self._finish_reason = finish_reason
         self._given = 0
 
-    async def next(self, patience: float) -> Burst:
+    async def next(self, timeout: float) -> Burst:
         first, self._given = self._given, self._given + next(self._steps)
         done = self._given >= len(self._ids)
-        return Burst(tuple(self._ids[first : self._given]), self._finish if done else None)
+        return Burst(tuple(self._ids[first : self._given]), self._finish_reason if done else None)
 
     def cancel(self) -> None:
         """Nothing runs."""
@@ -74,13 +74,13 @@ async def replay(
     stop = next((index for index, number in enumerate(ids) if number in stop_ids), None)
     if stop is None and not cut:
         stop, ids = len(ids), [*ids, min(stop_ids)]
-    finish = Finish.LENGTH if stop is None else Finish.STOP
-    kept = KeptIds(ids if stop is None else ids[: stop + 1], steps, finish)
+    finish_reason = FinishReason.LENGTH if stop is None else FinishReason.STOP
+    kept = KeptIds(ids if stop is None else ids[: stop + 1], steps, finish_reason)
     answer = Answer(kept, machine, len(prompt.ids), clamped=False)
     reply = MessageReply(answer, parsed.model, REQUEST_ID, ContentWriter(parsed.thinking.shown, _counter()))
     if not (parsed.scalars.stream if stream is None else stream):
         return await reply.whole()
-    first = await answer.next(patience=0.0)
+    first = await answer.next(timeout=0.0)
     return b"".join([frames async for frames in MessageFrames(reply, first)])
 
 

@@ -217,7 +217,7 @@ class OutputConstraint:
         return bits
 
     def _allowed_by(self, matcher: LLMatcher) -> Bits:
-        """llguidance may give a word more than the table has: it keeps room for one more id."""
+        """llguidance may give a word more than the table has: it counts one id more."""
         return np.frombuffer(matcher.compute_bitmask(), dtype=np.uint32)[: -(-self._width // 32)]
 
     def _only(self, *ids: int) -> Bits:

@@ -27,9 +27,9 @@ class Admitted(NamedTuple):
 
 
 class Admission:
-    """BatchTable sequences in fair order, as long as their prompts and likely outputs have room.
+    """Gives rows to sequences in fair order, as long as their prompts and likely outputs fit.
 
-    Whoever is next and finds no room is waited for, so that nobody is passed for ever; whoever waits for a prefix
+    Whoever is next and does not fit is waited for, so that nobody is passed for ever; whoever waits for a prefix
     that another computes is passed.
     """
 
@@ -90,7 +90,7 @@ class Admission:
         self._table.expected[row] = 0
 
     def _fits(self, sequence: Sequence, hit: Hit) -> bool:
-        """Whether its prompt and a likely output have room beside what the running ones are likely to take."""
+        """Whether its prompt and a likely output fit beside what the running ones are likely to take."""
         pages, table = self._prefixes.pages, self._table
         spare = pages.free - pages.idle_among(hit.pages) + len(hit.pages)
         if not table.sequences:
@@ -129,7 +129,7 @@ class Admission:
             self._table.cut(sequence.row, tokens // PAGE * PAGE)
 
     def _expected_output(self, sequence: Sequence) -> int:
-        """Tokens it is likely to sample yet; a page of them, for one that had to make room before."""
+        """Tokens it is likely to sample yet; a page of them, for one that was preempted before."""
         likely = max(self.lengths.likely - len(sequence.output), PAGE if sequence.output else 1)
         return min(sequence.limit - len(sequence.output), likely)
 

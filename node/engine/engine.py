@@ -20,7 +20,7 @@ from node.engine.guide import Guide
 from node.engine.plan import GetGuidance, StepPlan
 from node.engine.recording import Recorder
 from node.engine.scheduler import Scheduler
-from node.engine.sequence import Finish, Sequence
+from node.engine.sequence import FinishReason, Sequence
 from node.engine.step import Progress, Step
 from node.telemetry.health import FATAL_FAILURES, Health
 from node.telemetry.snapshot import EngineSnapshot
@@ -137,7 +137,7 @@ class Engine:
         self._scheduler.check(sequence)
         generation = Generation(lambda: self._withdraw(sequence), sequence)
         if self._dead:
-            generation.deliver((), Finish.ERROR)
+            generation.deliver((), FinishReason.ERROR)
             return generation
         if not self._live:
             self.health.progress_at = time.monotonic()
@@ -169,15 +169,15 @@ class Engine:
         now = time.monotonic()
         self.health.progress_at = now
         self.health.failures = failures
-        for sequence, ids, finish in progress:
+        for sequence, ids, finish_reason in progress:
             generation = self._live.get(sequence)
             if generation is None:
                 continue  # withdrawn while the step ran
             self._begin(generation)
-            if finish is not None:
+            if finish_reason is not None:
                 self._live.pop(sequence, None)  # `stop` withdraws from a thread of its own
                 self._drain.ended(now)
-            generation.deliver(ids, finish)
+            generation.deliver(ids, finish_reason)
         self.health.busy = bool(self._live)
 
     def _die(self) -> None:
@@ -185,7 +185,9 @@ class Engine:
         self._dead = True
         self.accepting = False
         self.snapshot = replace(self.snapshot, running=0, waiting=0, failures=FATAL_FAILURES)
-        self._deliver([Progress(sequence, (), Finish.ERROR) for sequence in list(self._live)], FATAL_FAILURES)
+        self._deliver(
+            [Progress(sequence, (), FinishReason.ERROR) for sequence in list(self._live)], FATAL_FAILURES
+        )
 
     # the engine thread
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from node.engine.sequence import Finish, Sequence
+from node.engine.sequence import FinishReason, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,7 @@ class Burst:
     """Ids that came since one looked last, and why the sequence ended if it did."""
 
     ids: tuple[int, ...]
-    finish: Finish | None
+    finish_reason: FinishReason | None
 
 
 class Generation:
@@ -29,7 +29,7 @@ class Generation:
         self.sequence = sequence
         self.begun = False  # whether news of it has come
         self._ids: list[int] = []
-        self._finish: Finish | None = None
+        self._finish_reason: FinishReason | None = None
         self._waiter: asyncio.Future[None] | None = None
 
     @property
@@ -37,32 +37,32 @@ class Generation:
         """Tokens of the prompt that did not have to be run; known with the first burst, 0 before."""
         return self.sequence.cached if self.begun else 0
 
-    def deliver(self, ids: tuple[int, ...], finish: Finish | None) -> None:
+    def deliver(self, ids: tuple[int, ...], finish_reason: FinishReason | None) -> None:
         """Called once a step by the engine's hand-back."""
         self._ids.extend(ids)
-        self._finish = finish
+        self._finish_reason = finish_reason
         self._wake()
 
-    async def next(self, patience: float) -> Burst | None:
-        """The next burst, or None when `patience` seconds brought none. The last one has its `finish` set."""
-        if not self._ids and self._finish is None:
+    async def next(self, timeout: float) -> Burst | None:
+        """The next burst, or None when `timeout` seconds brought none. The last one has its `finish_reason` set."""
+        if not self._ids and self._finish_reason is None:
             loop = asyncio.get_running_loop()
             self._waiter = loop.create_future()
-            timer = loop.call_later(patience, self._wake)
+            timer = loop.call_later(timeout, self._wake)
             try:
                 await self._waiter
             finally:
                 timer.cancel()
                 self._waiter = None
-            if not self._ids and self._finish is None:
+            if not self._ids and self._finish_reason is None:
                 return None
-        burst = Burst(tuple(self._ids), self._finish)
+        burst = Burst(tuple(self._ids), self._finish_reason)
         self._ids.clear()
         return burst
 
     def cancel(self) -> None:
-        if self._finish is None:
-            self._finish = Finish.CANCELLED
+        if self._finish_reason is None:
+            self._finish_reason = FinishReason.CANCELLED
             self._withdraw()
 
     def _wake(self) -> None:

@@ -28,7 +28,7 @@ class Guide:
         masks = [
             (row, self._pool.submit(_mask, sequence))
             for row, sequence in enumerate(sampling)
-            if sequence.constraint is not None and sequence.finish is None
+            if sequence.constraint is not None and sequence.finish_reason is None
         ]
         seen = [
             (row, sequence.seen.after(sequence.output))

@@ -1,4 +1,4 @@
-"""Pages of KV: free, held by sequences, or idle: kept for what they hold until room is needed."""
+"""Pages of KV: free, held by sequences, or idle: kept for what they hold until they are needed."""
 
 from __future__ import annotations
 

@@ -54,9 +54,13 @@ class Recorder:
     def progress(self, progress: list[Progress]) -> None:
         ids = {sequence.id: ids for sequence, ids, _ in progress if ids}
         ends = {
-            sequence.id: {"finish": finish, "output": len(sequence.output), "cached": sequence.cached}
-            for sequence, _, finish in progress
-            if finish is not None
+            sequence.id: {
+                "finish_reason": finish_reason,
+                "output": len(sequence.output),
+                "cached": sequence.cached,
+            }
+            for sequence, _, finish_reason in progress
+            if finish_reason is not None
         }
         self._event("progress", ids=ids, ends=ends)
 

@@ -12,7 +12,7 @@ from node.engine.batch_table import BatchTable
 from node.engine.chunks import share
 from node.engine.plan import PAGE, SCRATCH
 from node.engine.prefixes import Prefixes
-from node.engine.sequence import Finish, Sequence
+from node.engine.sequence import FinishReason, Sequence
 from node.engine.step import Chunk, Progress, Restore, Save, Step, compose, filled_pages
 
 
@@ -86,7 +86,7 @@ class Scheduler:
 
     @property
     def state_slots_free(self) -> int:
-        """Slots that no sequence has; those of cached states count, for they make room."""
+        """Slots that no sequence has; those of cached states count, for they can be evicted."""
         return self.state_slots_total - (self.table.pool.held if self._recurrent else 0)
 
     def check(self, sequence: Sequence) -> None:
@@ -101,15 +101,15 @@ class Scheduler:
 
     def cancel(self, sequence: Sequence) -> None:
         """Take it out, wherever it is; what it held is back when this returns, or the step in flight is done."""
-        if sequence.finish is None:
-            self._end(sequence, Finish.CANCELLED)
+        if sequence.finish_reason is None:
+            self._end(sequence, FinishReason.CANCELLED)
 
     def expire(self, now: float) -> list[Progress]:
         """End those that were to have begun by `now`, time.monotonic() seconds, and have not."""
         expired = self.admission.expired(now)
         for sequence in expired:
-            self._end(sequence, Finish.EXPIRED)
-        return [Progress(sequence, (), Finish.EXPIRED) for sequence in expired]
+            self._end(sequence, FinishReason.EXPIRED)
+        return [Progress(sequence, (), FinishReason.EXPIRED) for sequence in expired]
 
     # a step
 
@@ -140,23 +140,23 @@ class Scheduler:
         self._land(step)
         self.table.last[step.sampled_table_rows] = sampled
         for sequence in filled_pages(step):
-            if sequence.finish is None:
+            if sequence.finish_reason is None:
                 self._name_pages(sequence)
         for save in step.saves:
             self.prefixes.saved(*save)
         progress = [done for chunk in step.chunks if (done := self._book(chunk)) is not None]
         for sequence, token in zip(step.sampling, sampled.tolist(), strict=True):
-            if sequence.finish is not None:  # it ended while this step was in flight
+            if sequence.finish_reason is not None:  # it ended while this step was in flight
                 continue
-            output, finish = sequence.output, None
+            output, finish_reason = sequence.output, None
             output.append(token)
             if token in sequence.stop_ids:
-                finish = Finish.STOP
+                finish_reason = FinishReason.STOP
             elif len(output) >= sequence.limit:
-                finish = Finish.LENGTH
-            progress.append(Progress(sequence, (token,), finish))
-            if finish is not None:
-                self._end(sequence, finish)
+                finish_reason = FinishReason.LENGTH
+            progress.append(Progress(sequence, (token,), finish_reason))
+            if finish_reason is not None:
+                self._end(sequence, finish_reason)
         self.counts.sampled += sum(len(done.ids) for done in progress)
         self._release_landed()
         return progress
@@ -168,9 +168,9 @@ class Scheduler:
             self.prefixes.state_cache.give_back(save.slot)
         progress = []
         for sequence in dict.fromkeys([*step.sequences, *(restore.sequence for restore in step.restores)]):
-            if sequence.finish is None:
-                self._end(sequence, Finish.ERROR)
-                progress.append(Progress(sequence, (), Finish.ERROR))
+            if sequence.finish_reason is None:
+                self._end(sequence, FinishReason.ERROR)
+                progress.append(Progress(sequence, (), FinishReason.ERROR))
         self._release_landed()
         return progress
 
@@ -185,7 +185,7 @@ class Scheduler:
     # what runs next
 
     def _grow(self) -> NDArray[np.int64]:
-        """The rows of the table that decode in this step, each with a page for its token; the youngest make room."""
+        """The table rows that decode in this step, each with a page for its token; the youngest are preempted."""
         decoding: NDArray[np.int64] = self._decoding[self.table.left[self._decoding] > 0]
         lacking = decoding[self.table.computed[decoding] >= self.table.held[decoding] * PAGE]
         if not len(lacking):
@@ -250,10 +250,10 @@ class Scheduler:
         sequence = chunk.sequence
         self.counts.recomputed += max(0, min(chunk.end, sequence.ran) - chunk.start)
         self.counts.prompt += max(0, min(chunk.end, len(sequence.prompt)) - max(chunk.start, sequence.ran))
-        if sequence.limit or sequence.finish is not None or chunk.end < len(sequence.prompt):
+        if sequence.limit or sequence.finish_reason is not None or chunk.end < len(sequence.prompt):
             return None
-        self._end(sequence, Finish.LENGTH)
-        return Progress(sequence, (), Finish.LENGTH)
+        self._end(sequence, FinishReason.LENGTH)
+        return Progress(sequence, (), FinishReason.LENGTH)
 
     # leaving
 
@@ -262,8 +262,8 @@ class Scheduler:
         self.counts.preemptions += 1
         self._leave(sequence)
 
-    def _end(self, sequence: Sequence, finish: Finish) -> None:
-        sequence.finish = finish
+    def _end(self, sequence: Sequence, finish_reason: FinishReason) -> None:
+        sequence.finish_reason = finish_reason
         if sequence.output:
             self.admission.lengths.add(len(sequence.output))
         if sequence in self._leaving:  # preempted, and ended before the step in flight was done
@@ -294,7 +294,7 @@ class Scheduler:
         sequence.ran = max(sequence.ran, int(self.table.computed[sequence.row]))
         self.pages.release(self.table.pages(sequence.row))
         self.table.give(sequence)
-        if sequence.finish is None:
+        if sequence.finish_reason is None:
             self.waiting.add_first(sequence)
 
     def _sole_pages(self, sequence: Sequence) -> int:

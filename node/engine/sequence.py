@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 KEY_BYTES = 16  # of BLAKE2b: 2**64 pages before two are likely to share a key, and nobody can aim for it
 
 
-class Finish(StrEnum):
+class FinishReason(StrEnum):
     """Why a sequence ended."""
 
     STOP = "stop"  # it sampled one of its stop ids
@@ -44,12 +44,12 @@ class Sequence:
                   each costs a slot; none means the prompt's end
     deadline      time.monotonic() seconds by which it must have begun, or None
 
-    constrained   how much of the output the constraint has seen
-    seen          the ids that its penalties are about, or None where it has none
-    output        sampled ids, a stop id included
-    cached        tokens of the prompt that were not run, because an earlier sequence had run them
-    ran           tokens that had been run when it was last preempted
-    keys          of its leading full pages, as far as they were asked for
+    constrained  how much of the output the constraint has seen
+    seen         the ids that its penalties are about, or None where it has none
+    output       sampled ids, a stop id included
+    cached       tokens of the prompt that were not run, because an earlier sequence had run them
+    ran          tokens that had been run when it was last preempted
+    keys         of its leading full pages, as far as they were asked for
     row          its row in BatchTable; -1 while it waits
     """
 
@@ -69,7 +69,7 @@ class Sequence:
     ran: int = 0
     keys: list[bytes] = field(default_factory=list)
     row: int = -1
-    finish: Finish | None = None
+    finish_reason: FinishReason | None = None
 
     def __post_init__(self) -> None:
         if len(self.prompt) == 0:

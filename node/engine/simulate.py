@@ -145,7 +145,7 @@ def replay(requests: list[Request], setup: Setup) -> Outcome:
         for progress in scheduler.retire(step, _samples(step, live)):
             life = live[progress.sequence]
             life.tokens += [now] * len(progress.ids)
-            if progress.finish is not None:
+            if progress.finish_reason is not None:
                 del live[progress.sequence]
                 ended[life.request.id] = life
                 for follower in followers.pop(life.request.id, ()):

@@ -14,7 +14,7 @@ from node.engine.pool import Pool, PoolError
 class CachedState:
     """slot
     tokens  that would have to be run again without it
-    worth   while others are worth more, it makes room first
+    worth   while others are worth more, it is evicted first
     users   sequences that went on from here
     """
 
@@ -27,7 +27,7 @@ class CachedState:
 class StateCache:
     """A budget of slots with its own order of leaving: those go first whose loss costs least (GreedyDual).
 
-    A cached state is worth the tokens that it spares, counted from the worth of what made room last; so among
+    A cached state is worth the tokens that it spares, counted from the worth of what was evicted last; so among
     equals the one used longest ago goes, and a flood of short prompts does not take a long one's place. A slot
     is reserved when a step is planned that writes it, and kept once that step has run.
     """

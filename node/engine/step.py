@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from node.engine.batch_table import BatchTable
 from node.engine.plan import PAGE, StepPlan
-from node.engine.sequence import Finish, Sequence, pages_of
+from node.engine.sequence import FinishReason, Sequence, pages_of
 
 
 class Chunk(NamedTuple):
@@ -41,7 +41,7 @@ class Progress(NamedTuple):
 
     sequence: Sequence
     ids: tuple[int, ...]
-    finish: Finish | None
+    finish_reason: FinishReason | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,7 +11,7 @@ class HttpLimits:
     """Bounds on one connection. Sizes are bytes, times are seconds."""
 
     max_header_bytes: int = 64 * KIB  # Claude Code's anthropic-beta header grows every release
-    max_body_bytes: int = 4 * MIB  # four bytes a character of the longest context, with room for JSON
+    max_body_bytes: int = 4 * MIB  # four bytes a character of the longest context, with a margin for JSON
     head_seconds: float = 10.0  # from a head's first byte to its last
     body_seconds: float = 60.0  # from the handler asking for the body to its last byte; 4 MiB at 70 kB/s
     idle_seconds: float = (

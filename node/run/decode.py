@@ -44,6 +44,8 @@ class Decode:
     @torch.inference_mode()
     def sample(self, bucket: int) -> None:
         names = ("temperature", "top_k", "top_p", "seeds", "context_lengths")
-        heat, top_k, top_p, seeds, positions = (self.inputs.field(name, bucket) for name in names)
-        ids = sample(self.logits[:bucket], heat, top_k, top_p, seeds, positions, self._model.vocabulary)
+        temperature, top_k, top_p, seeds, positions = (self.inputs.field(name, bucket) for name in names)
+        ids = sample(
+            self.logits[:bucket], temperature, top_k, top_p, seeds, positions, self._model.vocabulary
+        )
         self.ids[:bucket].copy_(ids)

@@ -15,7 +15,7 @@ LEAST_CACHED_STATES = 8  # a few agents side by side, even where few sequences r
 GIB = 2**30
 
 
-class OutOfRoom(Exception):
+class DoesNotFit(Exception):
     """The plan can not hold one full context. The message says what would."""
 
 
@@ -89,7 +89,7 @@ def plan_memory(
     deferred: bool = False,
     workspace: int | None = None,
 ) -> MemoryPlan:
-    """Divide `memory` bytes for up to `sequences` running at once; raises OutOfRoom if one does not fit.
+    """Divide `memory` bytes for up to `sequences` running at once; raises DoesNotFit if one does not fit.
 
     Slots come first, as far as their share goes, because a sequence needs one whatever its length; pages take
     the rest, but no more than the sequences could ever fill.
@@ -118,7 +118,7 @@ def plan_memory(
         fitting = max(0, left - slot_bytes) // page_bytes * PAGE
         fits = f"; a context of {fitting:,} would fit (--context {fitting})" if fitting >= PAGE else ""
         needs = f"one context of {context:,} tokens needs {least / USABLE / GIB:.2f} GiB"
-        raise OutOfRoom(f"{needs}, {memory / GIB:.2f} GiB are given (--device-memory){fits}")
+        raise DoesNotFit(f"{needs}, {memory / GIB:.2f} GiB are given (--device-memory){fits}")
     return MemoryPlan(memory, weights, workspace, page_bytes, slot_bytes, pages, slots, sequences, context)
 
 

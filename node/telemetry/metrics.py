@@ -71,13 +71,17 @@ class Metrics:
         yield self._counter("prefix_cache_queries", "Tokens of prompts: all are looked for.", prompts)
         told = "Tokens of prompts that were not run, because an earlier request had run them."
         yield self._counter("prefix_cache_hits", told, now.reused_tokens)
-        yield self._counter("num_preemptions", "Times a request made room for older ones.", now.preemptions)
+        yield self._counter(
+            "num_preemptions", "Times a request was preempted by older ones.", now.preemptions
+        )
 
     def _own(self, now: EngineSnapshot) -> Iterator[Metric]:
         pages = {"held": now.pages_held, "idle": now.pages_idle, "free": now.pages_free - now.pages_idle}
         state_slots = {"held": now.state_slots_held, "free": now.state_slots_left}
         cached_states = {"kept": now.cached_states, "free": now.cached_states_total - now.cached_states}
-        told = "Pages of KV that requests hold, that are idle (kept for reuse until room is needed), or free."
+        told = (
+            "Pages of KV that requests hold, that are idle (kept for reuse until they are needed), or free."
+        )
         yield _divided("b3os_pages", told, "state", pages)
         told = "Slots of recurrent state for requests; none where the model has no delta layers."
         yield _divided("b3os_state_slots", told, "state", state_slots)
@@ -86,7 +90,7 @@ class Metrics:
         yield CounterMetricFamily("b3os_steps", "Forward passes, failed ones included.", now.steps)
         told = "Forward passes that failed since one was completed."
         yield GaugeMetricFamily("b3os_failed_steps_in_a_row", told, now.failures)
-        told = "Tokens run again, because their request had made room for older ones."
+        told = "Tokens run again, because their request had been preempted."
         yield CounterMetricFamily("b3os_recomputed_tokens", told, now.recomputed_tokens)
         told = "Kernels prepared after the node was ready, each while a request waited; must stay 0."
         yield CounterMetricFamily("b3os_compiles_after_ready", told, self._compiles())

@@ -11,13 +11,13 @@ class EngineSnapshot:
 
     running, waiting                     sequences
     pages_free, pages_total              the free ones include
-    pages_idle                           those that are kept for reuse until room is needed
+    pages_idle                           those that are kept for reuse until they are needed
     state_slots_free, state_slots_total  the free ones include
     cached_states, cached_states_total   those kept for reuse, and how many there may be
     steps                                since the start, failed ones included
     prompt_tokens, sampled_tokens        run for the first time, and sampled, since the start
     reused_tokens                        of prompts that did not have to be run
-    recomputed_tokens, preemptions       tokens run again, because a sequence had to make room for older ones
+    recomputed_tokens, preemptions       tokens run again, because a sequence was preempted
     failures                             steps that raised, in a row: 0 once one completes
     """
 

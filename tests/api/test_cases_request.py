@@ -184,7 +184,7 @@ def test_b23_a_prompt_too_long_is_refused_in_the_words_that_start_a_compaction()
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_b24_b25_an_agents_huge_max_tokens_is_clamped_to_the_room(stream: bool) -> None:
+def test_b24_b25_an_agents_huge_max_tokens_is_clamped_to_the_remaining_context(stream: bool) -> None:
     with running_node("Hello.", "word " * 600, context=512) as node:
         client = anthropic.Anthropic(base_url=node.base_url, api_key=KEY, max_retries=0)
 

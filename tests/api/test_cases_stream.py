@@ -107,7 +107,7 @@ def test_b81_pings_come_by_the_clock_while_a_prompt_makes_no_progress(
 ) -> None:
     assert messages_reply.PING_SECONDS <= 10
     monkeypatch.setattr("node.api.messages_reply.PING_SECONDS", 0.05)
-    with running_node("late", patience=0.05) as node:
+    with running_node("late", first_token_timeout=0.05) as node:
         node.runner.gate.clear()
         events = frames(node, messages=[{"role": "user", "content": "word " * 1500}])
         assert [next(events)[0] for _ in range(5)] == ["message_start", "ping", "ping", "ping", "ping"]

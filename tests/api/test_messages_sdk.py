@@ -207,10 +207,10 @@ def test_a_failure_inside_a_stream_is_an_error_event() -> None:
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_client_that_leaves_frees_everything_within_a_step(stream: bool) -> None:
     with running_node("word " * 900, seconds=0.01) as node:
-        impatient = client(node, timeout=0.3)
+        hasty = client(node, timeout=0.3)
         started = time.monotonic()
         with pytest.raises(anthropic.APITimeoutError):
-            answer = impatient.messages.create(model=MODEL, max_tokens=900, messages=HI, stream=stream)
+            answer = hasty.messages.create(model=MODEL, max_tokens=900, messages=HI, stream=stream)
             for _ in answer if stream else ():
                 if time.monotonic() - started > 0.3:
                     answer.close()
@@ -244,9 +244,9 @@ def test_a_full_queue_answers_529_and_loses_nothing() -> None:
         node.wait_until_idle()
 
 
-def test_a_head_is_committed_after_its_patience_and_pings_follow(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_head_is_committed_after_its_timeout_and_pings_follow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("node.api.messages_reply.PING_SECONDS", 0.05)
-    with running_node("late", patience=0.05) as node:
+    with running_node("late", first_token_timeout=0.05) as node:
         node.runner.gate.clear()
         with client(node).messages.with_streaming_response.create(
             model=MODEL, max_tokens=9, messages=HI, stream=True

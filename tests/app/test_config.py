@@ -20,6 +20,17 @@ def test_flags_win_over_variables_and_those_over_the_file(tmp_path: Path) -> Non
     assert settings(B3OS_NODE_CONFIG=str(file)).port == 1
 
 
+@pytest.mark.parametrize("name", ["first_token_timeout", "patience"])
+def test_a_setting_that_was_renamed_is_read_by_either_name(tmp_path: Path, name: str) -> None:
+    file = tmp_path / "node.toml"
+    file.write_text(f"{name} = 1.5\n")
+    assert settings("--config", str(file)).first_token_timeout == 1.5
+    variable = {f"B3OS_NODE_{name.upper()}": "2.5"}
+    assert settings("--config", str(file), **variable).first_token_timeout == 2.5
+    flag = "--" + name.replace("_", "-")
+    assert settings(flag, "3.5", "--config", str(file), **variable).first_token_timeout == 3.5
+
+
 def test_the_served_name_is_the_folders_in_lower_case(tmp_path: Path) -> None:
     assert settings("--model", "weights/Qwen3.5-9B").name == "b3os/qwen3.5-9b"
     assert settings().name == "b3os/demo"
@@ -42,7 +53,7 @@ def test_sizes(text: str, number: int) -> None:
         (["--device", "tpu"], ["--device", "cpu, cuda"]),
         (["--context", "0"], ["--context", "at least 1"]),
         (["--max-body", "huge"], ["--max-body", "24GiB"]),
-        (["--patience", "inf"], ["--patience"]),
+        (["--first-token-timeout", "inf"], ["--first-token-timeout"]),
         (["--config", "/nowhere.toml"], ["/nowhere.toml", "No such file"]),
     ],
 )

@@ -49,7 +49,7 @@ def test_packed_conversations_equal_separate_runs(weights):
 def test_token_by_token_equals_the_chunked_form(weights):
     ids = torch.randint(0, SHAPE.vocab, (3, 128), generator=torch.Generator().manual_seed(1))
     whole = forward(weights, ids, torch.zeros_like(ids))
-    decoder = recurrent.Decoder(SHAPE, weights, rows=3, room=128)
+    decoder = recurrent.Decoder(SHAPE, weights, rows=3, capacity=128)
     steps = torch.stack([decoder.step(ids[:, t]) for t in range(128)], 1)
     torch.testing.assert_close(steps, whole, atol=1e-4, rtol=1e-4)
 

@@ -9,7 +9,7 @@ import numpy as np
 from node.engine.plan import PAGE
 from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Scheduler
-from node.engine.sequence import Finish, Sequence
+from node.engine.sequence import FinishReason, Sequence
 from node.engine.step import Progress, Step
 from tests.engine.memory_runner import MemoryPass, MemoryRunner, next_id
 
@@ -20,14 +20,14 @@ def make(name: str, prompt: list[int], limit: int, stop: tuple[int, ...] = (), *
     return Sequence(name, np.array(prompt, dtype=np.int64), limit, GREEDY, frozenset(stop), **more)
 
 
-def alone(prompt: list[int], limit: int, stop: tuple[int, ...] = ()) -> tuple[list[int], Finish]:
+def alone(prompt: list[int], limit: int, stop: tuple[int, ...] = ()) -> tuple[list[int], FinishReason]:
     """What a sequence must yield whatever shares its steps."""
     output: list[int] = []
     while len(output) < limit:
         output.append(next_id(prompt + output))
         if output[-1] in stop:
-            return output, Finish.STOP
-    return output, Finish.LENGTH
+            return output, FinishReason.STOP
+    return output, FinishReason.LENGTH
 
 
 def random_ids(seed: int, length: int) -> list[int]:
@@ -99,5 +99,5 @@ class Drive:
         """Run one sequence to its end."""
         sequence = self.add(prompt, limit, **more)
         self.run()
-        assert (sequence.output, sequence.finish) == alone(prompt, limit)
+        assert (sequence.output, sequence.finish_reason) == alone(prompt, limit)
         return sequence

@@ -15,7 +15,7 @@ from node.engine.plan import PAGE
 from node.engine.recording import Recorder, read_recording
 from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Scheduler
-from node.engine.sequence import Finish, Sequence
+from node.engine.sequence import FinishReason, Sequence
 from node.telemetry.health import FATAL_FAILURES, UNHEALTHY_SECONDS
 from tests.engine.drive import alone
 from tests.engine.memory_runner import MemoryRunner
@@ -59,14 +59,14 @@ def with_engine(
         asyncio.run(main(ahead=True))
 
 
-async def collect(generation: Generation) -> tuple[list[int], Finish | None]:
+async def collect(generation: Generation) -> tuple[list[int], FinishReason | None]:
     ids: list[int] = []
     while True:
         burst = await generation.next(10)
         assert burst is not None
         ids += burst.ids
-        if burst.finish is not None:
-            return ids, burst.finish
+        if burst.finish_reason is not None:
+            return ids, burst.finish_reason
 
 
 async def idle(engine: Engine) -> None:
@@ -113,7 +113,7 @@ def test_random_cancellations_lose_nothing_and_hurt_nobody() -> None:
 def test_a_failed_step_ends_its_sequences_and_the_engine_goes_on() -> None:
     async def test(engine: Engine, runner: SlowRunner) -> None:
         runner.failures = 1
-        assert await collect(engine.submit(make("a", [1, 2], 5))) == ([], Finish.ERROR)
+        assert await collect(engine.submit(make("a", [1, 2], 5))) == ([], FinishReason.ERROR)
         assert engine.health.failures == 1
         assert engine.snapshot.state_slots_free == SLOTS
         assert await collect(engine.submit(make("b", [1, 2], 5))) == alone([1, 2], 5)
@@ -156,7 +156,7 @@ def test_a_failure_while_a_step_is_in_flight_loses_no_other_answer() -> None:
         first = engine.submit(make("a", [1, 2], 40))
         assert await first.next(10)
         runner.failures = 1
-        assert (await collect(first))[1] is Finish.ERROR
+        assert (await collect(first))[1] is FinishReason.ERROR
         answers = await asyncio.gather(*[collect(engine.submit(make(f"b{n}", [n], 9))) for n in range(5)])
         assert answers == [alone([n], 9) for n in range(5)]
         await idle(engine)
@@ -225,7 +225,7 @@ def test_a_mask_is_built_from_the_id_before_it() -> None:
         counting = [engine.submit(make(f"c{n}", [n], 20, constraint=Countdown(40 + n))) for n in range(4)]
         free = [engine.submit(make(f"f{n}", [n], 20)) for n in range(3)]
         for n, generation in enumerate(counting):
-            assert await collect(generation) == (list(range(40 + n, 20 + n, -1)), Finish.LENGTH)
+            assert await collect(generation) == (list(range(40 + n, 20 + n, -1)), FinishReason.LENGTH)
         for n, generation in enumerate(free):
             assert await collect(generation) == alone([n], 20)
 
@@ -237,7 +237,7 @@ def test_a_deadline_passes_while_it_waits() -> None:
         runner.seconds = 0.01
         running = [engine.submit(make(f"s{n}", [1], 20)) for n in range(ROWS)]
         late = engine.submit(make("late", [1], 5, deadline=time.monotonic() + 0.03))
-        assert await collect(late) == ([], Finish.EXPIRED)
+        assert await collect(late) == ([], FinishReason.EXPIRED)
         for generation in running:
             assert await collect(generation) == alone([1], 20)
         await idle(engine)
@@ -277,7 +277,7 @@ def test_a_recording_holds_every_plan_and_every_event(tmp_path: Path) -> None:
     ends = {
         name: end for event in events if event["event"] == "progress" for name, end in event["ends"].items()
     }
-    assert ends == {f"s{n}": {"finish": "length", "output": 4, "cached": 0} for n in range(3)}
+    assert ends == {f"s{n}": {"finish_reason": "length", "output": 4, "cached": 0} for n in range(3)}
     arrivals = [event for event in events if event["event"] == "arrival"]
     assert [(event["id"], event["prompt"], len(event["pages"])) for event in arrivals] == [
         (f"s{n}", 70, 1) for n in range(3)
@@ -298,13 +298,13 @@ def test_stopped_in_the_midst_everything_is_back() -> None:
     with_engine(test)
 
 
-def test_patience_ends_without_news_and_nothing_is_lost_by_it() -> None:
+def test_a_timeout_ends_without_news_and_nothing_is_lost_by_it() -> None:
     async def test(engine: Engine, runner: SlowRunner) -> None:
         runner.seconds = 0.05
         generation = engine.submit(make("s", [1], 3))
         assert await generation.next(0.001) is None
         ids: list[int] = []
-        while (burst := await generation.next(0.001)) is None or burst.finish is None:
+        while (burst := await generation.next(0.001)) is None or burst.finish_reason is None:
             ids += burst.ids if burst else ()
         assert ids + list(burst.ids) == alone([1], 3)[0]
 

@@ -10,7 +10,7 @@ import pytest
 from node.engine.engine import Engine
 from node.engine.pool import PoolError
 from node.engine.recording import Recorder
-from node.engine.sequence import Finish
+from node.engine.sequence import FinishReason
 from node.telemetry.health import FATAL_FAILURES
 from tests.engine.drive import alone
 from tests.engine.test_engine import SlowRunner, collect, make, with_engine
@@ -31,9 +31,9 @@ def test_when_the_engine_thread_dies_nobody_waits_for_it(error: type[BaseExcepti
             raise error("asked for")
 
         engine._scheduler.plan = dies
-        assert (await asyncio.wait_for(collect(first), 5))[1] is Finish.ERROR
+        assert (await asyncio.wait_for(collect(first), 5))[1] is FinishReason.ERROR
         late = engine.submit(make("b", [1], 5))
-        assert await asyncio.wait_for(collect(late), 5) == ([], Finish.ERROR)
+        assert await asyncio.wait_for(collect(late), 5) == ([], FinishReason.ERROR)
         assert (engine.live, engine.accepting, engine.health.healthy(time.monotonic())) == (0, False, False)
         assert (engine.snapshot.running, engine.snapshot.failures) == (0, FATAL_FAILURES)
 

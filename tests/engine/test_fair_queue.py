@@ -13,7 +13,7 @@ def test_a_flood_does_not_push_another_organizations_requests_back() -> None:
     flood = [drive.add(random_ids(n, 60), 5, organization="flood") for n in range(40)]
     drive.turn()
     quiet = [drive.add(random_ids(n, 60), 5, organization="quiet") for n in range(50, 54)]
-    ended = [p.sequence for p in drive.run() if p.finish is not None]
+    ended = [p.sequence for p in drive.run() if p.finish_reason is not None]
     assert (
         max(map(ended.index, quiet)) <= 2 + 2 * 4
     )  # who sat already, and one of the flood for each of theirs
@@ -30,7 +30,7 @@ def test_who_comes_back_from_idling_has_earned_nothing_by_it() -> None:
     for n in range(10):
         for name in ("busy", "idle"):
             order.append(drive.add(random_ids(100 + n, 50), 5, organization=name))
-    ended = [p.sequence.organization for p in drive.run() if p.finish is not None]
+    ended = [p.sequence.organization for p in drive.run() if p.finish_reason is not None]
     assert ended.count("idle") == 10
     assert ended[:10].count("busy") in (4, 5, 6)
 
@@ -41,7 +41,7 @@ def test_long_answers_are_charged_as_they_turn_out() -> None:
         drive.add(random_ids(n, 10), 200, organization="long")
         for part in range(2):
             drive.add(random_ids(50 + 2 * n + part, 10), 20, organization="short")
-    ended = [p.sequence.organization for p in drive.run() if p.finish is not None]
+    ended = [p.sequence.organization for p in drive.run() if p.finish_reason is not None]
     assert ended[:12].count("short") >= 9
 
 

@@ -104,7 +104,7 @@ def test_the_page_idle_longest_goes_first_and_the_end_of_a_path_before_its_begin
     assert gone == [b"xx", b"x", b"yy"]
 
 
-def test_cached_states_of_equal_worth_make_room_by_last_use_and_never_while_written() -> None:
+def test_cached_states_of_equal_worth_are_evicted_by_last_use_and_never_while_written() -> None:
     cache = StateCache(first=5, total=2)
     a, b = cache.reserve(), cache.reserve()
     assert {a, b} == {5, 6}

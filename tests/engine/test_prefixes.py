@@ -7,7 +7,7 @@ import pytest
 
 from node.engine.plan import PAGE
 from node.engine.scheduler import Budget
-from node.engine.sequence import Finish
+from node.engine.sequence import FinishReason
 from tests.engine.drive import Drive, alone, make, random_ids
 
 SHARED = 3 * PAGE
@@ -95,7 +95,7 @@ def test_a_follower_parts_where_it_must_and_others_pass_it() -> None:
     follower = drive.add(shared + random_ids(3, 100))
     other = drive.add(random_ids(4, 40))
     drive.turn()
-    assert set(drive.scheduler.running) == {leader, other} or other.finish is Finish.LENGTH
+    assert set(drive.scheduler.running) == {leader, other} or other.finish_reason is FinishReason.LENGTH
     assert list(drive.scheduler.waiting) == [follower]
     drive.run()
     assert follower.cached == 320
@@ -159,7 +159,7 @@ def test_after_eviction_a_prefix_is_found_as_far_as_it_is_left() -> None:
     drive = Drive(pages=8, rows=1, recurrent=False)
     prompt = random_ids(1, 400)
     drive.answer(prompt)
-    drive.answer(random_ids(2, 260))  # five pages: two were free, the last four named ones make room
+    drive.answer(random_ids(2, 260))  # five pages: two were free, the last four named ones are evicted
     found = drive.answer(prompt, 5)
     assert 0 < found.cached < 384
 

@@ -1,4 +1,4 @@
-"""Too few pages: who is admitted, who makes room, and that nobody's answer shows it."""
+"""Too few pages: who is admitted, who is preempted, and that nobody's answer shows it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from node.engine.output_lengths import OutputLengths
 from node.engine.plan import PAGE
 from node.engine.scheduler import Budget
-from node.engine.sequence import Finish, Sequence
+from node.engine.sequence import FinishReason, Sequence
 from tests.engine.drive import Drive, alone, random_ids
 
 STOP = 7
@@ -22,13 +22,13 @@ class Optimist(OutputLengths):
 
 @pytest.mark.parametrize("ahead", [False, True])
 @pytest.mark.parametrize("recurrent", [False, True])
-def test_answers_are_those_alone_whatever_makes_room(recurrent: bool, ahead: bool) -> None:
+def test_answers_are_those_alone_whoever_is_preempted(recurrent: bool, ahead: bool) -> None:
     """A long random walk under constant pressure: arrivals, cancellations and failures among preemptions."""
     draw = np.random.default_rng([recurrent, ahead])
     budget = Budget(tokens=150, mixed_tokens=40)
     drive = Drive(9, 5, 3 * recurrent, 5 * PAGE, budget, recurrent, ahead)
     drive.scheduler.admission.lengths = Optimist()
-    live: dict[Sequence, tuple[list[int], Finish]] = {}
+    live: dict[Sequence, tuple[list[int], FinishReason]] = {}
     for _ in range(2500):
         chance = draw.random()
         if len(live) < 9 and chance < 0.2:
@@ -45,21 +45,21 @@ def test_answers_are_those_alone_whatever_makes_room(recurrent: bool, ahead: boo
             for sequence, _, _ in drive.fail():
                 del live[sequence]
         _, progress = drive.turn()
-        for sequence, _, finish in progress:
+        for sequence, _, finish_reason in progress:
             expected = live[sequence]
             assert sequence.output == expected[0][: len(sequence.output)]
-            if finish is not None:
-                assert (sequence.output, finish) == live.pop(sequence)
-    for sequence, _, finish in drive.run():
-        if finish is not None:
-            assert (sequence.output, finish) == live.pop(sequence)
+            if finish_reason is not None:
+                assert (sequence.output, finish_reason) == live.pop(sequence)
+    for sequence, _, finish_reason in drive.run():
+        if finish_reason is not None:
+            assert (sequence.output, finish_reason) == live.pop(sequence)
     assert not live
     assert drive.scheduler.pages.free == drive.scheduler.pages.total
     assert drive.scheduler.counts.preemptions > 30
     assert drive.scheduler.counts.recomputed > 0
 
 
-def test_the_youngest_makes_room_and_resumes_to_the_same_tokens() -> None:
+def test_the_youngest_is_preempted_and_resumes_to_the_same_tokens() -> None:
     drive = Drive(pages=6, rows=3, cached_states=2, context=4 * PAGE)
     drive.scheduler.admission.lengths = OutputLengths(1)
     prompts = [random_ids(n, 60) for n in range(3)]
@@ -70,7 +70,7 @@ def test_the_youngest_makes_room_and_resumes_to_the_same_tokens() -> None:
     assert {old, middle} == set(drive.scheduler.running)
     drive.run()
     for sequence, prompt in zip((old, middle, young), prompts, strict=True):
-        assert (sequence.output, sequence.finish) == alone(prompt, 100)
+        assert (sequence.output, sequence.finish_reason) == alone(prompt, 100)
 
 
 def test_recomputed_reused_and_first_run_tokens_are_counted_apart() -> None:
@@ -88,7 +88,7 @@ def test_recomputed_reused_and_first_run_tokens_are_counted_apart() -> None:
     assert ran == counts.prompt + counts.recomputed + counts.sampled - 3
 
 
-def test_a_chunk_in_flight_whose_sequence_makes_room_is_counted_as_run_first() -> None:
+def test_a_chunk_in_flight_whose_sequence_is_preempted_is_counted_as_run_first() -> None:
     drive = Drive(7, 4, 0, 16 * PAGE, Budget(4, 64, 64), recurrent=False, ahead=True)
     drive.scheduler.admission.lengths = OutputLengths(1)
     old = drive.add(random_ids(0, 60), 300)
@@ -146,7 +146,7 @@ def test_cancelled_at_any_moment_everything_is_back_within_one_step(ahead: bool)
             drive.turn()
         drive.scheduler.cancel(sequence)
         drive.turn()
-        assert sequence.finish is Finish.CANCELLED
+        assert sequence.finish_reason is FinishReason.CANCELLED
         assert drive.scheduler.pages.free == 16
         assert drive.scheduler.state_slots_free == drive.scheduler.state_slots_total
         assert not drive.scheduler.has_work
@@ -159,7 +159,7 @@ def test_what_waits_past_its_deadline_ends_and_has_cost_nothing() -> None:
     late, later, free = drive.add([2], 5, deadline=11.0), drive.add([3], 5, deadline=12.0), drive.add([4], 5)
     assert drive.scheduler.expire(10.5) == []
     (progress,) = drive.scheduler.expire(11.0)
-    assert (progress.sequence, progress.finish) == (late, Finish.EXPIRED)
+    assert (progress.sequence, progress.finish_reason) == (late, FinishReason.EXPIRED)
     steps = drive.run()
     assert {running, later, free} == {p.sequence for p in steps}
     assert drive.scheduler.counts.prompt == 3
@@ -173,4 +173,4 @@ def test_a_preempted_sequence_has_begun_and_does_not_expire() -> None:
         drive.turn()
     assert drive.scheduler.expire(2.0) == []
     drive.run()
-    assert {sequence.finish for sequence in sequences} == {Finish.LENGTH}
+    assert {sequence.finish_reason for sequence in sequences} == {FinishReason.LENGTH}

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from node.engine.output_lengths import OutputLengths
 from node.engine.plan import PAGE
 from node.engine.scheduler import Budget, Scheduler
-from node.engine.sequence import Finish, Sequence
+from node.engine.sequence import FinishReason, Sequence
 from node.engine.step import Progress
 from tests.engine.drive import Drive, alone, make, random_ids
 
@@ -47,7 +47,7 @@ class SchedulerWalk(RuleBasedStateMachine):
         self.drive = Drive(pages, rows, cached_states, CONTEXT, self.budget, recurrent, ahead)
         self.scheduler = self.drive.scheduler
         self.scheduler.admission.lengths = OutputLengths(guess)
-        self.live: dict[Sequence, tuple[list[int], Finish]] = {}
+        self.live: dict[Sequence, tuple[list[int], FinishReason]] = {}
 
     @rule(
         shared=st.sampled_from([0, 30, 64, 100, 128, 150]),
@@ -84,11 +84,11 @@ class SchedulerWalk(RuleBasedStateMachine):
             self.check(progress)
 
     def check(self, progress: list[Progress]) -> None:
-        for sequence, _, finish in progress:
+        for sequence, _, finish_reason in progress:
             expected, ending = self.live[sequence]
             assert sequence.output == expected[: len(sequence.output)]
-            if finish is not None:
-                assert (sequence.output, finish) == (expected, ending)
+            if finish_reason is not None:
+                assert (sequence.output, finish_reason) == (expected, ending)
                 del self.live[sequence]
 
     @precondition(lambda self: self.live)
@@ -96,15 +96,15 @@ class SchedulerWalk(RuleBasedStateMachine):
     def cancel(self, data: st.DataObject) -> None:
         sequence = data.draw(st.sampled_from(list(self.live)))
         self.scheduler.cancel(sequence)
-        assert sequence.finish is Finish.CANCELLED
+        assert sequence.finish_reason is FinishReason.CANCELLED
         assert self.drive.ahead or sequence.row < 0
         del self.live[sequence]
 
     @precondition(lambda self: self.live)
     @rule()
     def fail(self) -> None:
-        for sequence, _, finish in self.drive.fail():
-            assert finish is Finish.ERROR
+        for sequence, _, finish_reason in self.drive.fail():
+            assert finish_reason is FinishReason.ERROR
             del self.live[sequence]
 
     @rule()
@@ -115,7 +115,7 @@ class SchedulerWalk(RuleBasedStateMachine):
     def everything_is_explained(self) -> None:
         if hasattr(self, "scheduler"):
             self.scheduler.audit()
-            leaving = {sequence for sequence in self.scheduler._leaving if sequence.finish is None}
+            leaving = {sequence for sequence in self.scheduler._leaving if sequence.finish_reason is None}
             assert {*self.scheduler.running, *self.scheduler.waiting, *leaving} == set(self.live)
             for sequence in self.scheduler.running:
                 named = int(self.scheduler.table.named[sequence.row])
@@ -165,8 +165,8 @@ def test_several_long_prompts_share_the_budget_and_a_short_one_is_not_behind_the
     assert step is not None
     assert [chunk.end - chunk.start for chunk in step.chunks] == [192, 128, 128, 64]
     drive.turn()
-    assert short.finish is Finish.LENGTH
-    assert all(sequence.finish is None for sequence in long)
+    assert short.finish_reason is FinishReason.LENGTH
+    assert all(sequence.finish_reason is None for sequence in long)
     drive.run()
 
 
@@ -183,7 +183,7 @@ def test_a_limit_of_zero_runs_the_prompt_and_samples_nothing() -> None:
     for ahead in (False, True):
         drive = Drive(budget=Budget(4, 3, 3), ahead=ahead)
         sequence = drive.add([1, 2, 3, 4], 0)
-        assert [(p.ids, p.finish) for p in drive.run()] == [((), Finish.LENGTH)]
+        assert [(p.ids, p.finish_reason) for p in drive.run()] == [((), FinishReason.LENGTH)]
         assert (sequence.output, drive.scheduler.counts.prompt) == ([], 4)
 
 
@@ -208,7 +208,7 @@ def test_a_finish_is_noticed_one_step_late_at_most_when_planning_ahead() -> None
     for drive in (plain, ahead):
         sequence = drive.add(prompt, 30, (stop,))
         drive.run()
-        assert (sequence.output, sequence.finish) == alone(prompt, 30, (stop,))
+        assert (sequence.output, sequence.finish_reason) == alone(prompt, 30, (stop,))
     assert len(ahead.runner.plans) == len(plain.runner.plans) + 1
 
 

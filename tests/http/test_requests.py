@@ -142,11 +142,11 @@ def test_header_over_the_limit_is_431_and_readable(peer: Peer) -> None:
 
 
 def test_header_up_to_the_limit_is_taken(peer: Peer) -> None:
-    room = 64 * 1024 - len(get("/health", "a: "))
+    space = 64 * 1024 - len(get("/health", "a: "))
     assert [peer.get("/health").status] == [200]
-    peer.send(get("/health", "a: " + "x" * room))
+    peer.send(get("/health", "a: " + "x" * space))
     assert peer.answer().status == 200
-    peer.send(get("/health", "a: " + "x" * (room + 1)))
+    peer.send(get("/health", "a: " + "x" * (space + 1)))
     assert peer.answer().status == 431
 
 

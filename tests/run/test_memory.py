@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from node.engine.plan import PAGE
 from node.model.config import ModelConfig
-from node.run.memory import GIB, USABLE, MemoryPlan, OutOfRoom, plan_memory
+from node.run.memory import GIB, USABLE, DoesNotFit, MemoryPlan, plan_memory
 
 # The 9B's figures: 17.9 GB of text parameters in bfloat16, 32 KiB of KV a token, 51.5 MB of state a sequence.
 HYBRID_9B = ModelConfig.parse(
@@ -55,13 +55,13 @@ def test_a_24_gib_card_still_holds_one_whole_context() -> None:
 
 
 def test_what_does_not_fit_says_what_would() -> None:
-    with pytest.raises(OutOfRoom) as caught:
+    with pytest.raises(DoesNotFit) as caught:
         plan(HYBRID_9B, 20.6)
     context = int(str(caught.value).rpartition("--context ")[2].rstrip(")"))
     assert plan(HYBRID_9B, 20.6, context).pages * PAGE >= context
     needed = float(str(caught.value).partition("needs ")[2].partition(" GiB")[0])
     assert plan(HYBRID_9B, needed + 0.01).pages * PAGE >= 32768
-    with pytest.raises(OutOfRoom):
+    with pytest.raises(DoesNotFit):
         plan(HYBRID_9B, needed - 0.02)
 
 
@@ -86,7 +86,7 @@ def test_a_plan_keeps_to_its_memory_and_holds_a_context(memory: float, context: 
     for config in (HYBRID_9B, DENSE):
         try:
             got = plan(config, memory, context, dtype)
-        except OutOfRoom:
+        except DoesNotFit:
             continue
         assert got.total <= got.memory * USABLE
         assert got.pages * PAGE >= context

@@ -41,7 +41,7 @@ def generate(model: Qwen, samplings: list[Sampling], ahead: bool) -> list[list[i
             for n, (prompt, sampling) in enumerate(zip(PROMPTS, samplings, strict=True))
         ]
         for generation in [engine.submit(sequence) for sequence in sequences]:
-            while (await generation.next(30)).finish is None:
+            while (await generation.next(30)).finish_reason is None:
                 pass
         await asyncio.to_thread(engine.stop)
         return [sequence.output for sequence in sequences]

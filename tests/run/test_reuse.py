@@ -88,14 +88,14 @@ def test_after_eviction_of_pages_the_rest_gives_the_same(model: Qwen) -> None:
 @pytest.mark.parametrize("ahead", [False, True])
 def test_preempted_and_resumed_equals_undisturbed(model: Qwen, ahead: bool) -> None:
     prompts = [ids(n, 60) for n in range(3)]
-    tight, roomy = Node(model, pages=6, cached_states=2, ahead=ahead), Node(model)
+    tight, ample = Node(model, pages=6, cached_states=2, ahead=ahead), Node(model)
     tight.scheduler.admission.lengths = OutputLengths(1)
-    pairs = [(tight.add(prompt, 80), roomy.add(prompt, 80)) for prompt in prompts]
+    pairs = [(tight.add(prompt, 80), ample.add(prompt, 80)) for prompt in prompts]
     tight.run()
-    roomy.run()
+    ample.run()
     assert tight.scheduler.counts.preemptions > 0
     for ours, theirs in pairs:
-        tight.same(ours, roomy, theirs, REORDERED)
+        tight.same(ours, ample, theirs, REORDERED)
 
 
 def test_planned_ahead_equals_plain(model: Qwen) -> None:

@@ -244,7 +244,7 @@ def test_the_engine_runs_on_it(hybrid: Qwen) -> None:
         sampling = Sampling(0.8, seed=3, presence=1.5, min_p=0.05)
         asked = [Sequence("s", np.array(ids(n, 5 + n)), 12, sampling, frozenset()) for n in range(6)]
         for generation in [engine.submit(one) for one in asked]:
-            while (await generation.next(30)).finish is None:
+            while (await generation.next(30)).finish_reason is None:
                 pass
         await asyncio.to_thread(engine.stop)
         return [one.output for one in asked]

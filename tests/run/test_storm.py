@@ -12,7 +12,7 @@ import torch
 from node.engine.engine import Engine
 from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Scheduler
-from node.engine.sequence import Finish, Sequence
+from node.engine.sequence import FinishReason, Sequence
 from node.model.qwen import Qwen
 from node.run.load import load_model
 from node.run.runner import Runner
@@ -60,8 +60,8 @@ async def answer(engine: Engine, sequence: Sequence, leave_after: float | None =
             return None
         if burst is not None:
             ids += burst.ids
-            if burst.finish is not None:
-                assert burst.finish in (Finish.STOP, Finish.LENGTH)
+            if burst.finish_reason is not None:
+                assert burst.finish_reason in (FinishReason.STOP, FinishReason.LENGTH)
                 return ids
 
 

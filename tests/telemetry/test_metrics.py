@@ -53,10 +53,10 @@ vllm:prefix_cache_queries_total{engine="0",model_name="b3os/demo"} 628.0
 # HELP vllm:prefix_cache_hits_total Tokens of prompts that were not run, because an earlier request had run them.
 # TYPE vllm:prefix_cache_hits_total counter
 vllm:prefix_cache_hits_total{engine="0",model_name="b3os/demo"} 128.0
-# HELP vllm:num_preemptions_total Times a request made room for older ones.
+# HELP vllm:num_preemptions_total Times a request was preempted by older ones.
 # TYPE vllm:num_preemptions_total counter
 vllm:num_preemptions_total{engine="0",model_name="b3os/demo"} 1.0
-# HELP b3os_pages Pages of KV that requests hold, that are idle (kept for reuse until room is needed), or free.
+# HELP b3os_pages Pages of KV that requests hold, that are idle (kept for reuse until they are needed), or free.
 # TYPE b3os_pages gauge
 b3os_pages{state="held"} 16.0
 b3os_pages{state="idle"} 18.0
@@ -79,7 +79,7 @@ b3os_steps_total 41.0
 # HELP b3os_failed_steps_in_a_row Forward passes that failed since one was completed.
 # TYPE b3os_failed_steps_in_a_row gauge
 b3os_failed_steps_in_a_row 0.0
-# HELP b3os_recomputed_tokens_total Tokens run again, because their request had made room for older ones.
+# HELP b3os_recomputed_tokens_total Tokens run again, because their request had been preempted.
 # TYPE b3os_recomputed_tokens_total counter
 b3os_recomputed_tokens_total 64.0
 # HELP b3os_compiles_after_ready_total Kernels prepared after the node was ready, each while a request waited; must \

@@ -21,7 +21,7 @@ LENGTH = 512
 # Tokens of a deciding piece: "Sorry" and its comma, a call and its line end, a space and a capital.
 OPENING = 2
 # So many conversations in a row that fit nowhere end the search; rows are then about 98 % full.
-PATIENCE = 12
+MOST_MISSES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +53,21 @@ def encode(tokenizer: Tokenizer, talk: Conversation) -> tuple[list[int], list[fl
 def batch(
     tokenizer: Tokenizer, number: int, held: bool = False, rows: int = ROWS, length: int = LENGTH
 ) -> Batch:
-    """Best fit: each conversation goes where it leaves the least room."""
-    room = [length] * rows
+    """Best fit: each conversation goes where it leaves the least space."""
+    space = [length] * rows
     filled: list[list[tuple[list[int], list[float]]]] = [[] for _ in range(rows)]
     talks: list[list[Conversation]] = [[] for _ in range(rows)]
     misses = 0
     for talk in stream(1_000_000 + number, held, focus=not held and number in FOCUS):
         ids, weights = encode(tokenizer, talk)
-        fitting = [row for row in range(rows) if room[row] >= len(ids)]
+        fitting = [row for row in range(rows) if space[row] >= len(ids)]
         if fitting:
-            row = min(fitting, key=lambda row: room[row])
-            room[row] -= len(ids)
+            row = min(fitting, key=lambda row: space[row])
+            space[row] -= len(ids)
             filled[row].append((ids, weights))
             talks[row].append(talk)
             misses = 0
-        elif misses == PATIENCE:
+        elif misses == MOST_MISSES:
             break
         else:
             misses += 1

@@ -18,13 +18,13 @@ ROWS = 96  # enough for large products, little enough for the caches to stay in 
 class Decoder:
     """State of N rows: keys and values where a layer attends, conv_state and S where it recurs."""
 
-    def __init__(self, shape: Shape, weights: Weights, rows: int, room: int) -> None:
+    def __init__(self, shape: Shape, weights: Weights, rows: int, capacity: int) -> None:
         self.shape, self.table = shape, weights["embed_tokens.weight"]
         self.last = weights["norm.weight"]
         self.layers = [of_layer(weights, n) for n in range(shape.layers)]
         self.place = 0
         wide = 3 * shape.delta_heads * shape.delta_dim
-        cache = (rows, shape.kv_heads, room, shape.head_dim)
+        cache = (rows, shape.kv_heads, capacity, shape.head_dim)
         self.state: list[tuple[Tensor, Tensor]] = [
             (torch.zeros(cache), torch.zeros(cache))
             if kind == "full_attention"

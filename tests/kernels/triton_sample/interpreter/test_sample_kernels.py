@@ -37,8 +37,8 @@ def agree(given: tuple[Any, ...]) -> None:
     """The kernel takes the reference's token; or u lies within rounding of the border between the two."""
     ours, theirs = sample.sample(*given), sample.reference(*given)
     for row in (ours != theirs).nonzero().flatten().tolist():
-        logits, heat, k, p, seeds, positions, vocabulary = given
-        ids, ends = kept(logits[row, :vocabulary], float(heat[row]), int(k[row]), float(p[row]))
+        logits, temperature, k, p, seeds, positions, vocabulary = given
+        ids, ends = kept(logits[row, :vocabulary], float(temperature[row]), int(k[row]), float(p[row]))
         near = np.searchsorted(ids, sorted((int(ours[row]), int(theirs[row]))))
         u = float(sample.uniforms(seeds, positions)[row])
         assert near[1] - near[0] == 1 and abs(ends[near[0]] - u) < ROUNDING, (row, ours[row], theirs[row])
@@ -133,12 +133,12 @@ def test_what_changes_logits_equals_torch(width: int) -> None:
     bits = torch.randint(-(1 << 31), (1 << 31) - 1, (3, words)).to(torch.int32)
     pairs = torch.tensor([[0, 0, 3, -1, 2], [5, 6, width - 1, 0, 70]])
     counts, strength = torch.tensor([2, 0, 1, 9, 3]), torch.rand(3, 4) + 0.5
-    heat, share = torch.tensor([1.0, 0.6, 0.0, 1.0]), torch.tensor([0.1, 0.3, 0.5, 0.0])
+    temperature, share = torch.tensor([1.0, 0.6, 0.0, 1.0]), torch.tensor([0.1, 0.3, 0.5, 0.0])
     steps = [
         (mask_logits.mask_logits, mask_logits.reference, (rows, bits)),
         (penalties.penalise, penalties.reference, (*pairs, counts, strength)),
         (penalties.add_bias, penalties.reference_bias, (*pairs, torch.randn(5))),
-        (min_p.apply_min_p, min_p.reference, (heat, share)),
+        (min_p.apply_min_p, min_p.reference, (temperature, share)),
     ]
     for launcher, reference, given in steps:
         ours, theirs = logits.clone(), logits.clone()
