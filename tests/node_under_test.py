@@ -22,7 +22,7 @@ from node.api.model_service import ModelService
 from node.api.routes import build_routes
 from node.chat.chat import Chat
 from node.engine.engine import Engine
-from node.engine.plan import PAGE, GetGuidance, Guidance, StepPlan
+from node.engine.plan import PAGE, GetSamplingMetadata, SamplingMetadata, StepPlan
 from node.engine.scheduler import Budget, Scheduler
 from node.http.limits import HttpLimits
 from node.http.server import Server
@@ -60,7 +60,7 @@ class ScriptedRunner:
         self._playing: dict[int, tuple[int, int]] = {}  # by slot: number of the script, ids played
         self._pages = np.zeros((self.pages + 1, PAGE), dtype=np.int64)
 
-    def run(self, plan: StepPlan, guidance: GetGuidance) -> NDArray[np.int64]:
+    def run(self, plan: StepPlan, get_metadata: GetSamplingMetadata) -> NDArray[np.int64]:
         self.gate.wait()
         time.sleep(self.seconds)
         self.steps += 1
@@ -84,12 +84,12 @@ class ScriptedRunner:
                 script = self.scripts[min(number, len(self.scripts) - 1)]
                 sampled.append(script[played] if played < len(script) else self.stop_id)
                 self._playing[slot] = (number, played + 1)
-        self._follow(guidance(), sampled)
+        self._follow(get_metadata(), sampled)
         return np.array(sampled, dtype=np.int64)
 
-    def _follow(self, guided: Guidance | None, sampled: list[int]) -> None:
+    def _follow(self, metadata: SamplingMetadata | None, sampled: list[int]) -> None:
         """Where a mask allows one id alone, it is taken; what the script says must be allowed elsewhere."""
-        for row, bits in zip(guided.masked.tolist(), guided.bits, strict=True) if guided else ():
+        for row, bits in zip(metadata.masked.tolist(), metadata.bits, strict=True) if metadata else ():
             allowed = np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
             if len(allowed) == 1:
                 sampled[row] = int(allowed[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from node.chat.conversation import Conversation
-from node.chat.guarantee import Guarantee
+from node.chat.output_constraints import OutputConstraints
 from node.engine.sampling import Sampling
 
 HEAVY = 8 * 1024  # bytes: parsing, rendering and tokenizing as much takes the loop 1 to 15 ms
@@ -17,7 +17,7 @@ class GenerationRequest:
     sampling      how it chooses
     max_tokens    most tokens to write; clamped to the remaining context
     stops         stop sequences
-    guarantee     what its answer has to keep to
+    constraints   what its answer has to keep to
     size          bytes of the request; what reading it, and compiling its schemas, may cost
     """
 
@@ -25,7 +25,7 @@ class GenerationRequest:
     sampling: Sampling
     max_tokens: int
     stops: tuple[str, ...]
-    guarantee: Guarantee
+    constraints: OutputConstraints
     size: int = 0
 
     @property

@@ -1,4 +1,4 @@
-"""A Messages request: JSON in; a conversation, its sampling and its guarantees out."""
+"""A Messages request: JSON in; a conversation, its sampling and its constraints out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from node.api.history import Message, read_messages, turns_of
 from node.api.parts import Text, join, read_content
 from node.api.tools import Tool, ToolChoice, read_choice, read_tools
 from node.chat.conversation import Conversation, Turn
-from node.chat.guarantee import Callable, Calls, Guarantee
+from node.chat.output_constraints import CallableTool, Calls, OutputConstraints
 from node.engine.sampling import Sampling
 
 MOST_STOP_SEQUENCES = 16
@@ -106,18 +106,18 @@ class MessagesRequest:
             sampling=asked.sampling,
             max_tokens=asked.max_tokens or 0,
             stops=tuple(asked.stop_sequences),
-            guarantee=self._guarantee(),
+            constraints=self._output_constraints(),
             size=size,
         )
 
-    def _guarantee(self) -> Guarantee:
+    def _output_constraints(self) -> OutputConstraints:
         choice = self.choice
         tools = tuple(
-            Callable(tool.name, tool.input_schema, tool.strict, f"tools.{number}.input_schema")
+            CallableTool(tool.name, tool.input_schema, tool.strict, f"tools.{number}.input_schema")
             for number, tool in enumerate(self.tools)
             if choice.type != "tool" or tool.name == choice.name
         )
-        return Guarantee(
+        return OutputConstraints(
             calls=CALLS[choice.type],
             tools=tools,
             parallel=not choice.disable_parallel_tool_use,

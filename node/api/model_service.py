@@ -18,7 +18,7 @@ from node.api.compiler import Compiler
 from node.api.errors import ApiError, invalid, unsupported
 from node.api.generation_request import GenerationRequest
 from node.chat.chat import Chat
-from node.chat.guarantee import Thinking
+from node.chat.output_constraints import Thinking
 from node.chat.prompt import Prompt
 from node.chat.schema import SchemaError
 from node.chat.template import TemplateError
@@ -83,12 +83,12 @@ class ModelService:
             raise ApiError("invalid_request", message, param="messages") from error
 
     async def constraint(self, asked: GenerationRequest, prompt: Prompt) -> Constraint | None:
-        """What keeps the answer to its guarantee. Raises ApiError where that can not be done."""
-        guarantee = replace(asked.guarantee, thinking=self._thinking(asked, prompt))
-        if guarantee.empty:
+        """What keeps the answer to its constraints. Raises ApiError where that can not be done."""
+        constraints = replace(asked.constraints, thinking=self._thinking(asked, prompt))
+        if constraints.empty:
             return None
         try:
-            work = partial(self.chat.constraint, guarantee, self.stop_ids, self.width)
+            work = partial(self.chat.constraint, constraints, self.stop_ids, self.width)
             return await self.compiler.run(work, asked.size)
         except SchemaError as error:
             keyword = f"{error.keyword}: " if error.keyword else ""
@@ -113,7 +113,7 @@ class ModelService:
             boundaries=prompt.turn_ends,
             deadline=time.monotonic() + self.max_wait,
         )
-        machine = self.chat.machine(prompt, asked.conversation.tools, asked.stops, asked.guarantee.parallel)
+        machine = self.chat.machine(prompt, asked.conversation.tools, asked.stops, asked.constraints.parallel)
         return Answer(self.engine.submit(sequence), machine, length, clamped=asked.max_tokens > remaining)
 
     def _thinking(self, asked: GenerationRequest, prompt: Prompt) -> Thinking:

@@ -69,7 +69,7 @@ async def replay(
     parsed = parse(body, counting=True)
     asked = parsed.generation_request()
     prompt = chat.prompt(asked.conversation)
-    machine = chat.machine(prompt, asked.conversation.tools, asked.stops, asked.guarantee.parallel)
+    machine = chat.machine(prompt, asked.conversation.tools, asked.stops, asked.constraints.parallel)
     ids = chat.written(output)
     stop = next((index for index, number in enumerate(ids) if number in stop_ids), None)
     if stop is None and not cut:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from node.chat.call_form import CallForm
-from node.chat.constraint import OutputConstraint
-from node.chat.constraint_maker import ConstraintMaker
+from node.chat.constraint_compiler import ConstraintCompiler
+from node.chat.constraint_matcher import ConstraintMatcher
 from node.chat.conversation import Conversation, ToolSpec
-from node.chat.guarantee import Guarantee
 from node.chat.machine import OutputMachine
+from node.chat.output_constraints import OutputConstraints
 from node.chat.prompt import Prompt, PromptWriter
 from node.chat.template import Template
 from node.chat.tokenizer import Tokenizer
@@ -24,7 +24,7 @@ class Chat:
         self.tokenizer = tokenizer
         self._form = CallForm.of(template.source)
         self._writer = PromptWriter(template, tokenizer)
-        self._constraints = ConstraintMaker(tokenizer, xml=self._form is CallForm.XML)
+        self._constraint_compiler = ConstraintCompiler(tokenizer, xml=self._form is CallForm.XML)
 
     @classmethod
     def read(cls, folder: Path) -> Chat:
@@ -68,13 +68,13 @@ class Chat:
 
     def warm_constraints(self, width: int) -> None:
         """Make ready for constraints over tables of `width` rows: seconds, that the first one takes else."""
-        self._constraints.warm(width)
+        self._constraint_compiler.warm(width)
 
     def constraint(
-        self, guarantee: Guarantee, stop_ids: frozenset[int], width: int
-    ) -> OutputConstraint | None:
+        self, constraints: OutputConstraints, stop_ids: frozenset[int], width: int
+    ) -> ConstraintMatcher | None:
         """What an answer may hold; None where that is anything. Can take a second: not for the loop's thread.
 
-        `width` is the number of rows of the model's table. Raises SchemaError where it can not be guaranteed.
+        `width` is the number of rows of the model's table. Raises SchemaError where it cannot be kept.
         """
-        return self._constraints.make(guarantee, stop_ids, width)
+        return self._constraint_compiler.make(constraints, stop_ids, width)

@@ -1,7 +1,7 @@
 """A JSON schema from a stranger, made small, plain and self-contained, or refused by the keyword.
 
-llguidance ignores keywords that it does not know. What is guaranteed must not be weakened in silence, so the
-keywords that pass are listed here, and the rest is refused where the guarantee was asked.
+llguidance ignores keywords that it does not know. What is promised must not be weakened in silence, so the
+keywords that pass are listed here, and the rest is refused where strictness was asked.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BOUNDS: Final = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveM
 
 
 class SchemaError(Exception):
-    """A schema that can not be guaranteed: the client's to mend.
+    """A schema that cannot be enforced: the client's to mend.
 
     path     of the schema in the request
     keyword  of the schema that is at fault, where one is
@@ -127,7 +127,7 @@ class _Plain:
             case "$ref", str():
                 return {"$ref": f"#/$defs/{self._references.setdefault(value, str(len(self._references)))}"}
             case "anyOf" | "oneOf" | "allOf", [_, *_]:
-                # Where no guarantee was asked, which of several fits does not matter, if only one does.
+                # Where no strictness was asked, which of several fits does not matter, if only one does.
                 named = "anyOf" if keyword == "oneOf" and not self._strict else keyword
                 return {named: [self._schema(one, f"{here}.{n}", depth) for n, one in enumerate(value)]}
             case "type", _ if value and all(kind in TYPES for kind in _listed(value)):

@@ -12,5 +12,5 @@ class Constraint(Protocol):
     """Follows one sequence. Called from one thread at a time, never from two."""
 
     def mask(self, ids: tuple[int, ...]) -> NDArray[np.uint32] | None:
-        """After `ids`, sampled since the last call: bits as in Guidance; None where everything is allowed."""
+        """After `ids`, sampled since the last call: bits as in SamplingMetadata; None where everything is allowed."""
         ...

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from node.engine.drain import DrainRate
 from node.engine.generation import Generation
-from node.engine.guide import Guide
-from node.engine.plan import GetGuidance, StepPlan
+from node.engine.plan import GetSamplingMetadata, StepPlan
 from node.engine.recording import Recorder
+from node.engine.sampling_metadata_builder import SamplingMetadataBuilder
 from node.engine.scheduler import Scheduler
 from node.engine.sequence import FinishReason, Sequence
 from node.engine.step import Progress, Step
@@ -36,7 +36,7 @@ QUEUED_TOKENS = 2**22  # of prompts that wait: 32 MiB of ids, and minutes of wor
 class Pass(Protocol):
     """A forward pass that has been launched."""
 
-    def sample(self, guidance: GetGuidance) -> None:
+    def sample(self, get_metadata: GetSamplingMetadata) -> None:
         """Launch the sampling after it."""
         ...
 
@@ -46,8 +46,8 @@ class Pass(Protocol):
 
 
 class Runner(Protocol):
-    def run(self, plan: StepPlan, guidance: GetGuidance) -> NDArray[np.int64]:
-        """`launch`, `sample` and `ids` in one. `guidance` is called between the forward pass and sampling."""
+    def run(self, plan: StepPlan, get_metadata: GetSamplingMetadata) -> NDArray[np.int64]:
+        """`launch`, `sample` and `ids` in one. `get_metadata` is called between the forward pass and sampling."""
         ...
 
 
@@ -89,7 +89,7 @@ class Engine:
         self._runner = runner
         self._ahead = ahead
         self._recorder = recorder
-        self._guide = Guide()
+        self._metadata_builder = SamplingMetadataBuilder()
         self._flight: tuple[Step, Pass] | None = None
         self._most_live = scheduler.budget.sequences + queue
         self._most_tokens = queued_tokens
@@ -119,7 +119,7 @@ class Engine:
         self._stopping = True
         self._wake.set()
         self._thread.join()
-        self._guide.stop()
+        self._metadata_builder.stop()
         if self._recorder is not None:
             self._recorder.close()
 
@@ -218,7 +218,7 @@ class Engine:
             return False
         self._record(step)
         try:
-            ids = self._runner.run(step.plan, self._guide.begin(step.sampling))
+            ids = self._runner.run(step.plan, self._metadata_builder.begin(step.sampling))
         except Exception:
             self._fail(step)
         else:
@@ -244,7 +244,9 @@ class Engine:
             self._finish(*before)
         if step is not None and launched is not None:
             try:
-                launched.sample(self._guide.begin(step.sampling))  # the ids they depend on are known by now
+                launched.sample(
+                    self._metadata_builder.begin(step.sampling)
+                )  # the ids they depend on are known by now
             except Exception:
                 self._fail(step)
             else:

@@ -108,7 +108,7 @@ class StepPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Guidance:
+class SamplingMetadata:
     """What sampling needs to know of the ids before: not of the plan, for the last of them may come after it.
 
     masked     int64   [M]     indexes, among the step's S sampled rows, of those that are constrained
@@ -123,8 +123,8 @@ class Guidance:
     penalties: NDArray[np.float32]
 
 
-GetGuidance = Callable[[], Guidance | None]
+GetSamplingMetadata = Callable[[], SamplingMetadata | None]
 
 
-def no_guidance() -> None:
+def no_sampling_metadata() -> None:
     """Of a step whose rows may sample anything."""

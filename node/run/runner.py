@@ -11,7 +11,7 @@ from kernels.mask_logits import mask_logits
 from kernels.min_p import apply_min_p
 from kernels.penalties import penalise
 from kernels.sample import sample
-from node.engine.plan import GetGuidance, Guidance, StepPlan, no_guidance
+from node.engine.plan import GetSamplingMetadata, SamplingMetadata, StepPlan, no_sampling_metadata
 from node.model.cache import Cache
 from node.model.qwen import Qwen
 from node.run.batch import batch_of, tensor
@@ -28,15 +28,15 @@ class Pass:
         self._done: torch.cuda.Event | None = None
 
     @torch.inference_mode()
-    def sample(self, guidance: GetGuidance) -> None:
-        """Launch the sampling. `guidance` is asked here, so that it is built beside the forward pass."""
+    def sample(self, get_metadata: GetSamplingMetadata) -> None:
+        """Launch the sampling. `get_metadata` is asked here, so that it is built beside the forward pass."""
         plan, runner = self._plan, self._runner
         if len(plan.sample_rows):
             logits = runner.model.logits(
                 self._hidden[tensor(plan.last_tokens[plan.sample_rows], runner.device)]
             )
-            if (guided := guidance()) is not None:
-                runner.guide(logits, guided)
+            if (metadata := get_metadata()) is not None:
+                runner.constrain(logits, metadata)
             runner.last_ids = runner.sample(plan, logits)
             self._ids = runner.last_ids.to("cpu", non_blocking=True)
         self._hidden = torch.empty(0)  # of a long prompt 67 MB, and the pass lives until its ids are read
@@ -64,10 +64,12 @@ class Runner:
         self.cache = cache.deferring() if deferred and model.config.delta is not None else cache
         self.last_ids = torch.empty(0, dtype=torch.int64, device=self.device)  # of the last step that sampled
 
-    def run(self, plan: StepPlan, guidance: GetGuidance = no_guidance) -> NDArray[np.int64]:
+    def run(
+        self, plan: StepPlan, get_metadata: GetSamplingMetadata = no_sampling_metadata
+    ) -> NDArray[np.int64]:
         """One step: the sampled ids, int64 [S], in the order of plan.sample_rows."""
         launched = self.launch(plan)
-        launched.sample(guidance)
+        launched.sample(get_metadata)
         return launched.ids()
 
     def launch(self, plan: StepPlan) -> Pass:
@@ -101,14 +103,14 @@ class Runner:
             self.cache.settle(pairs[:, 0].contiguous())
             self.cache.copy_slots(pairs)
 
-    def guide(self, logits: Tensor, guided: Guidance) -> None:
+    def constrain(self, logits: Tensor, metadata: SamplingMetadata) -> None:
         """Penalties and masks, on logits [S, V] in place."""
-        if guided.seen.size:
-            rows, ids, counts = tensor(guided.seen, self.device).unbind(0)
-            penalise(logits, rows, ids, counts, tensor(guided.penalties, self.device))
-        if len(guided.masked):
-            bits = tensor(guided.bits.view(np.int32), self.device)
-            mask_logits(logits, tensor(guided.masked, self.device), bits)
+        if metadata.seen.size:
+            rows, ids, counts = tensor(metadata.seen, self.device).unbind(0)
+            penalise(logits, rows, ids, counts, tensor(metadata.penalties, self.device))
+        if len(metadata.masked):
+            bits = tensor(metadata.bits.view(np.int32), self.device)
+            mask_logits(logits, tensor(metadata.masked, self.device), bits)
 
     def restrict(self, plan: StepPlan, logits: Tensor) -> None:
         """min_p where a row asks for it, on logits [S, V] in place."""

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from node.engine.plan import PAGE, GetGuidance, StepPlan, no_guidance
+from node.engine.plan import PAGE, GetSamplingMetadata, StepPlan, no_sampling_metadata
 from node.run.berths import Berth, Berths
 from node.run.buckets import BUCKETS, bucket_of, only_decodes
 from node.run.decode import Decode, Player
@@ -24,8 +24,8 @@ class StaticPass:
         self._bucket = bucket
         self._berth = berth
 
-    def sample(self, guidance: GetGuidance) -> None:
-        self._runner.sample(self._plan, self._bucket, self._berth, guidance)
+    def sample(self, get_metadata: GetSamplingMetadata) -> None:
+        self._runner.sample(self._plan, self._bucket, self._berth, get_metadata)
 
     def ids(self) -> NDArray[np.int64]:
         """As Pass.ids; to be asked before its berth comes round."""
@@ -51,9 +51,11 @@ class StaticRunner:
         """Of every bucket; only where there is CUDA."""
         self._player = Graphs(self.decode, self.buckets)
 
-    def run(self, plan: StepPlan, guidance: GetGuidance = no_guidance) -> NDArray[np.int64]:
+    def run(
+        self, plan: StepPlan, get_metadata: GetSamplingMetadata = no_sampling_metadata
+    ) -> NDArray[np.int64]:
         launched = self.launch(plan)
-        launched.sample(guidance)
+        launched.sample(get_metadata)
         return launched.ids()
 
     def launch(self, plan: StepPlan) -> Pass | StaticPass:
@@ -88,12 +90,12 @@ class StaticRunner:
             self.decode.ids[: len(last)].copy_(last)
 
     @torch.inference_mode()
-    def sample(self, plan: StepPlan, bucket: int, berth: Berth, guidance: GetGuidance) -> None:
-        """Launch the second half. What `guidance` and min_p ask of some rows is done eagerly, before it."""
+    def sample(self, plan: StepPlan, bucket: int, berth: Berth, get_metadata: GetSamplingMetadata) -> None:
+        """Launch the second half. What `get_metadata` and min_p ask of some rows is done eagerly, before it."""
         rows, runner = plan.rows, self.runner
         logits = self.decode.logits[:rows]
-        if (guided := guidance()) is not None:
-            runner.guide(logits, guided)
+        if (metadata := get_metadata()) is not None:
+            runner.constrain(logits, metadata)
         runner.restrict(plan, logits)
         self._player.sample(bucket)
         runner.last_ids = self.decode.ids[:rows]

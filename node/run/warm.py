@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from node.engine.plan import PAGE, SCRATCH, Guidance, StepPlan
+from node.engine.plan import PAGE, SCRATCH, SamplingMetadata, StepPlan
 from node.run.runner import Runner
 from node.run.static import StaticRunner
 
@@ -31,8 +31,8 @@ WHOLE = (1024, 2048, 4096, 8192)  # prompts that have a step for themselves
 
 
 def warm_all(runner: StaticRunner, step_tokens: int, sequences: int) -> None:
-    """Mixed steps of up to this size, then decode of every bucket, greedy and sampled, free and guided; then, on CUDA,
-    capture, which may neither compile nor load a kernel."""
+    """Mixed steps of up to this size, then decode of every bucket, greedy and sampled, free and constrained; then, on
+    CUDA, capture, which may neither compile nor load a kernel."""
     runs: Runner = runner.runner
     steps = [scratch_plan(rows, lengths) for rows, lengths in _steps(step_tokens, sequences)]
     for plan in steps:
@@ -42,7 +42,7 @@ def warm_all(runner: StaticRunner, step_tokens: int, sequences: int) -> None:
         for min_p in (0.0, 0.1):
             plan = scratch_plan(bucket, (), min_p)
             runner.run(plan)
-            runner.run(plan, lambda rows=bucket: _guidance(rows, vocabulary))  # type: ignore[misc]
+            runner.run(plan, lambda rows=bucket: _neutral_metadata(rows, vocabulary))  # type: ignore[misc]
     for lengths in ((2,), (), (2,)):  # from captured to eager and back: ids go another way each time
         runner.run(_joined(scratch_plan(1, lengths)))
     if runs.device.type == "cuda":
@@ -91,9 +91,9 @@ def _joined(plan: StepPlan) -> StepPlan:
     return replace(plan, restores=pair, saves=pair, relays=np.zeros((1, 2), np.int64))
 
 
-def _guidance(rows: int, vocabulary: int) -> Guidance:
+def _neutral_metadata(rows: int, vocabulary: int) -> SamplingMetadata:
     """Masks that allow everything, and penalties that change nothing."""
-    return Guidance(
+    return SamplingMetadata(
         masked=np.arange(rows),
         bits=np.full((rows, -(-vocabulary // 32)), 2**32 - 1, np.uint32),
         seen=np.stack([np.arange(rows), np.zeros(rows, np.int64), np.ones(rows, np.int64)]),

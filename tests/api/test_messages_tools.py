@@ -243,7 +243,7 @@ def test_parse_gets_an_object_of_its_schema() -> None:
         ),
     ],
 )
-def test_b21_a_guarantee_that_can_not_be_kept_is_refused_by_its_path(fields: dict, param: str) -> None:
+def test_b21_a_schema_that_cannot_be_enforced_is_refused_by_its_path(fields: dict, param: str) -> None:
     with running_node("x") as node:
         for stream in (False, True):
             with pytest.raises(anthropic.BadRequestError) as caught:
@@ -254,7 +254,7 @@ def test_b21_a_guarantee_that_can_not_be_kept_is_refused_by_its_path(fields: dic
         node.wait_until_idle()
 
 
-def test_b21_the_same_schema_without_a_guarantee_is_decoded_freely() -> None:
+def test_b21_the_same_schema_that_is_not_strict_is_decoded_freely() -> None:
     tool = {
         "name": "f",
         "input_schema": {"type": "object", "properties": {"p": {"type": "string", "pattern": "^(?!x).*$"}}},

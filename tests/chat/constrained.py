@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from node.chat.chat import Chat
-from node.chat.constraint import OutputConstraint
-from node.chat.guarantee import Guarantee
+from node.chat.constraint_matcher import ConstraintMatcher
+from node.chat.output_constraints import OutputConstraints
 
 ENDINGS = ("<|im_end|>", "</tool_call>", "</think>", "\n</parameter>\n", '"', "}", "]", "</function>\n", "q")
 CALL = re.compile(r"<tool_call>\n(.*?)\n</tool_call>", re.DOTALL)
@@ -36,7 +36,7 @@ class RandomModel:
         control = chat.tokenizer.control
         self._endings = [[control[e]] if e in control else chat.tokenizer.encode(e) for e in likes]
 
-    def ids(self, constraint: OutputConstraint, width: int, limit: int = 400) -> list[int]:
+    def ids(self, constraint: ConstraintMatcher, width: int, limit: int = 400) -> list[int]:
         """Sampled until a stop id, or up to the limit."""
         out: list[int] = []
         plan: list[int] = []
@@ -60,9 +60,9 @@ class RandomModel:
             new = (number,)
         return out
 
-    def answer(self, guarantee: Guarantee, width: int, limit: int = 1000) -> str:
+    def answer(self, constraints: OutputConstraints, width: int, limit: int = 1000) -> str:
         """Without the stop token, which it must reach."""
-        constraint = self._chat.constraint(guarantee, stop_ids(self._chat), width)
+        constraint = self._chat.constraint(constraints, stop_ids(self._chat), width)
         assert constraint is not None
         ids = self.ids(constraint, width, limit)
         assert ids[-1] in stop_ids(self._chat), written(self._chat, ids)

@@ -11,8 +11,8 @@ import pytest
 from node.chat.chat import Chat
 from node.chat.conversation import ToolSpec
 from node.chat.events import CallArguments, CallEnd, CallStart, Text, Thinking
-from node.chat.guarantee import Callable, Calls, Guarantee
-from node.chat.guarantee import Thinking as Opening
+from node.chat.output_constraints import CallableTool, Calls, OutputConstraints
+from node.chat.output_constraints import Thinking as Opening
 from node.chat.prompt import Prompt
 from tests.chat.constrained import ENDINGS, RandomModel, faults, random_schema, stop_ids
 
@@ -30,10 +30,10 @@ def test_calls_are_read_as_they_were_meant(demo: Chat, tiny: Chat, form: str) ->
     chat, width = (demo, 2048) if form == "xml" else (tiny, 480)
     for seed in range(120):
         schema = random_schema(random.Random(seed))
-        guarantee = Guarantee(
-            Calls.FORCED, (Callable("f", schema, strict=True),), thinking=Opening.OPEN, budget=3
+        constraints = OutputConstraints(
+            Calls.FORCED, (CallableTool("f", schema, strict=True),), thinking=Opening.OPEN, budget=3
         )
-        constraint = chat.constraint(guarantee, stop_ids(chat), width)
+        constraint = chat.constraint(constraints, stop_ids(chat), width)
         assert constraint is not None
         ids = RandomModel(chat, seed, likes=(*ENDINGS, *TAGS)).ids(constraint, width, 2000)
         assert ids[-1] in stop_ids(chat)
@@ -53,8 +53,8 @@ def test_calls_are_read_as_they_were_meant(demo: Chat, tiny: Chat, form: str) ->
 
 
 def test_b31_nothing_of_the_forced_end_of_thinking_is_read(demo: Chat) -> None:
-    guarantee = Guarantee(thinking=Opening.OPEN, budget=4)
-    constraint = demo.constraint(guarantee, stop_ids(demo), 2048)
+    constraints = OutputConstraints(thinking=Opening.OPEN, budget=4)
+    constraint = demo.constraint(constraints, stop_ids(demo), 2048)
     assert constraint is not None
     thought = demo.tokenizer.encode("one two three four five six")[:4]
     ids = list(thought)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from node.chat.chat import Chat
-from node.chat.guarantee import Callable, Calls, Guarantee
+from node.chat.output_constraints import CallableTool, Calls, OutputConstraints
 from node.chat.schema import SchemaError
 from tests.chat.constrained import CALL, ENDINGS, RandomModel, stop_ids, xml_call
 
@@ -32,8 +32,8 @@ def of(value: Any, **more: Any) -> dict[str, Any]:
 
 
 def strict(chat: Chat, schema: Any, calls: Calls = Calls.FREE) -> None:
-    tool = Callable("f", schema, strict=True, path="tools.3.input_schema")
-    chat.constraint(Guarantee(calls, (tool,)), stop_ids(chat), WIDTH)
+    tool = CallableTool("f", schema, strict=True, path="tools.3.input_schema")
+    chat.constraint(OutputConstraints(calls, (tool,)), stop_ids(chat), WIDTH)
 
 
 UNSUPPORTED = [
@@ -75,7 +75,7 @@ def test_strict_tools_refuse_what_can_not_be_kept(demo: Chat, keyword: str, valu
 @pytest.mark.parametrize(("keyword", "value"), [c for c in UNSUPPORTED if c[1].get("pattern") != "^a|b$"])
 def test_outputs_refuse_what_can_not_be_kept(demo: Chat, keyword: str, value: Any) -> None:
     with pytest.raises(SchemaError) as caught:
-        demo.constraint(Guarantee(output=of(value)), stop_ids(demo), WIDTH)
+        demo.constraint(OutputConstraints(output=of(value)), stop_ids(demo), WIDTH)
     assert caught.value.path == "output_config.format.schema"
     assert caught.value.keyword == keyword
 
@@ -83,8 +83,8 @@ def test_outputs_refuse_what_can_not_be_kept(demo: Chat, keyword: str, value: An
 @pytest.mark.parametrize(("keyword", "value"), UNSUPPORTED)
 def test_b21_what_is_not_strict_is_not_refused(demo: Chat, tiny: Chat, keyword: str, value: Any) -> None:
     for chat, width in ((demo, WIDTH), (tiny, 480)):
-        guarantee = Guarantee(Calls.FORCED, (Callable("f", of(value)),), parallel=False)
-        answer = RandomModel(chat, 1, likes=(*ENDINGS, "b", "a")).answer(guarantee, width)
+        constraints = OutputConstraints(Calls.FORCED, (CallableTool("f", of(value)),), parallel=False)
+        answer = RandomModel(chat, 1, likes=(*ENDINGS, "b", "a")).answer(constraints, width)
         assert CALL.fullmatch(answer), keyword
 
 
@@ -128,9 +128,12 @@ def test_adversarial_schemas_cost_little(demo: Chat, name: str) -> None:
     demo.warm_constraints(WIDTH)
     schema = of(ADVERSARIAL[name], **{"$defs": FANS})
     began = time.thread_time()
-    for guarantee in (Guarantee(output=schema), Guarantee(tools=(Callable("f", schema, strict=True),))):
+    for constraints in (
+        OutputConstraints(output=schema),
+        OutputConstraints(tools=(CallableTool("f", schema, strict=True),)),
+    ):
         try:
-            demo.constraint(guarantee, stop_ids(demo), WIDTH)
+            demo.constraint(constraints, stop_ids(demo), WIDTH)
         except SchemaError as error:
             assert len(str(error)) < 500
     assert time.thread_time() - began < 2
@@ -155,9 +158,9 @@ def test_recursive_references_are_kept(demo: Chat) -> None:
             "additionalProperties": False,
         }
     }
-    guarantee = Guarantee(Calls.FORCED, (Callable("f", tree, strict=True),), parallel=False)
+    constraints = OutputConstraints(Calls.FORCED, (CallableTool("f", tree, strict=True),), parallel=False)
     for seed in range(10):
-        body = CALL.fullmatch(RandomModel(demo, seed).answer(guarantee, WIDTH))
+        body = CALL.fullmatch(RandomModel(demo, seed).answer(constraints, WIDTH))
         assert body
         value = xml_call(body[1], {"f": {"properties": {"p": {"type": "object"}}}})[1]["p"]
         while value:
@@ -191,9 +194,9 @@ JUDGES = {
 @pytest.mark.parametrize("name", JUDGES)
 def test_formats_of_raw_strings_are_kept(demo: Chat, name: str) -> None:
     schema = of({"type": "string", "format": name})
-    guarantee = Guarantee(Calls.FORCED, (Callable("f", schema, strict=True),), parallel=False)
+    constraints = OutputConstraints(Calls.FORCED, (CallableTool("f", schema, strict=True),), parallel=False)
     for seed in range(8):
-        body = CALL.fullmatch(RandomModel(demo, seed, likes=(*ENDINGS, ":")).answer(guarantee, WIDTH))
+        body = CALL.fullmatch(RandomModel(demo, seed, likes=(*ENDINGS, ":")).answer(constraints, WIDTH))
         assert body
         value = xml_call(body[1], {"f": schema})[1]["p"]
         if name.startswith("date") and value.startswith("0000"):
@@ -203,9 +206,9 @@ def test_formats_of_raw_strings_are_kept(demo: Chat, name: str) -> None:
 
 def test_lengths_count_characters_of_raw_strings(demo: Chat) -> None:
     schema = of({"type": "string", "minLength": 3, "maxLength": 4})
-    guarantee = Guarantee(Calls.FORCED, (Callable("f", schema, strict=True),), parallel=False)
+    constraints = OutputConstraints(Calls.FORCED, (CallableTool("f", schema, strict=True),), parallel=False)
     for seed in range(30):
-        body = CALL.fullmatch(RandomModel(demo, seed).answer(guarantee, WIDTH))
+        body = CALL.fullmatch(RandomModel(demo, seed).answer(constraints, WIDTH))
         assert body
         assert 3 <= len(xml_call(body[1], {"f": schema})[1]["p"]) <= 4
 
@@ -219,18 +222,18 @@ def test_top_of_a_strict_schema_is_an_object_of_properties(demo: Chat) -> None:
 @pytest.mark.parametrize("name", ["e\u0301x", "\u212b", "\ufb01", '"\\ b', "日本 語"])
 def test_names_are_kept_whatever_the_tokenizer_would_make_of_them(demo: Chat, tiny: Chat, name: str) -> None:
     schema = {"type": "object", "properties": {name: {"const": name}}, "required": [name]}
-    guarantee = Guarantee(Calls.FORCED, (Callable("f", schema, strict=True),), parallel=False)
-    call = CALL.fullmatch(RandomModel(demo, 1).answer(guarantee, WIDTH))
+    constraints = OutputConstraints(Calls.FORCED, (CallableTool("f", schema, strict=True),), parallel=False)
+    call = CALL.fullmatch(RandomModel(demo, 1).answer(constraints, WIDTH))
     assert call
     assert call[1] == f"<function=f>\n<parameter={name}>\n{name}\n</parameter>\n</function>"
-    call = CALL.fullmatch(RandomModel(tiny, 1).answer(guarantee, 480))
+    call = CALL.fullmatch(RandomModel(tiny, 1).answer(constraints, 480))
     assert call
     assert json.loads(call[1])["arguments"] == {name: name}
 
 
 def test_long_enums_of_raw_strings_are_kept(demo: Chat) -> None:
     schema = of({"type": "string", "enum": [f"value {n}" for n in range(4000)]})
-    guarantee = Guarantee(Calls.FORCED, (Callable("f", schema, strict=True),), parallel=False)
-    call = CALL.fullmatch(RandomModel(demo, 1).answer(guarantee, WIDTH))
+    constraints = OutputConstraints(Calls.FORCED, (CallableTool("f", schema, strict=True),), parallel=False)
+    call = CALL.fullmatch(RandomModel(demo, 1).answer(constraints, WIDTH))
     assert call
     assert xml_call(call[1], {"f": schema})[1]["p"] in schema["properties"]["p"]["enum"]

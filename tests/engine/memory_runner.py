@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from node.engine.plan import PAGE, SCRATCH, GetGuidance, StepPlan, no_guidance
+from node.engine.plan import PAGE, SCRATCH, GetSamplingMetadata, StepPlan, no_sampling_metadata
 
 VOCABULARY = 50
 MODULUS = 1_000_003
@@ -38,9 +38,9 @@ class MemoryPass:
         self._runner = runner
         self._sampled = runner.forward(plan)
 
-    def sample(self, guidance: GetGuidance) -> None:
+    def sample(self, get_metadata: GetSamplingMetadata) -> None:
         """A masked row takes its choice if that is allowed, or else the lowest id that is."""
-        if (masked := guidance()) is not None:
+        if (masked := get_metadata()) is not None:
             for row, bits in zip(masked.masked.tolist(), masked.bits, strict=True):
                 allowed = np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
                 if self._sampled[row] not in allowed:
@@ -61,9 +61,11 @@ class MemoryRunner:
         self.last = np.zeros(0, dtype=np.int64)
         self.plans: list[StepPlan] = []
 
-    def run(self, plan: StepPlan, guidance: GetGuidance = no_guidance) -> NDArray[np.int64]:
+    def run(
+        self, plan: StepPlan, get_metadata: GetSamplingMetadata = no_sampling_metadata
+    ) -> NDArray[np.int64]:
         launched = self.launch(plan)
-        launched.sample(guidance)
+        launched.sample(get_metadata)
         return launched.ids()
 
     def launch(self, plan: StepPlan) -> MemoryPass:

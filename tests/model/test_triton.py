@@ -21,7 +21,7 @@ DENSE = ATTENTION | {"rms_norm", "swiglu", "sample_parts", "sample_draw"}
 DELTA = {"delta_convolve", "delta_solve", "delta_scan", "delta_output", "delta_decode"}
 HYBRID = DENSE | DELTA | {"output_gate", "gated_rms_norm"}
 DEFERRED = {"delta_ring", "delta_flush"}
-GUIDED = {"min_p", "penalties", "mask_logits"}
+CONSTRAINED = {"min_p", "penalties", "mask_logits"}
 
 Told = dict[str, np.ndarray]
 
@@ -53,7 +53,7 @@ def served(folders: list[Path], tmp_path_factory: pytest.TempPathFactory) -> dic
 def test_every_kind_of_step_equals_torch(kind: str, folders: list[Path], served: dict[str, Told]) -> None:
     found, expected = served[kind], told(folders[KINDS.index(kind)])
     assert expected["kernels"] == []
-    assert kernels(found) == GUIDED | (HYBRID | DEFERRED if kind == "qwen3_5" else DENSE)
+    assert kernels(found) == CONSTRAINED | (HYBRID | DEFERRED if kind == "qwen3_5" else DENSE)
     for row in ("first", "second", "alone"):
         ours, theirs = (of[f"{row}.logits"] for of in (found, expected))
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=TOLERANCE, err_msg=row)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from kernels.device import INTERPRETED, triton
-from node.engine.plan import PAGE, Guidance, StepPlan
+from node.engine.plan import PAGE, SamplingMetadata, StepPlan
 from node.model.config import ModelConfig
 from node.model.qwen import Qwen
 from node.model.weights import assemble
@@ -59,12 +59,12 @@ def static(request: pytest.FixtureRequest, cuda: FakeCuda) -> StaticRunner:
     return StaticRunner(Runner(model, 9, 9, CUDA, deferred), 16 * PAGE, (8, 16))
 
 
-def guidance(rows: int) -> Guidance:
+def metadata_of(rows: int) -> SamplingMetadata:
     """Row 0 is masked, and each row has seen one id."""
     every = np.arange(rows)
     seen = np.stack([every, every, every])
     bits = np.ones((1, tiny.VOCAB // 32), np.uint32)
-    return Guidance(np.array([0]), bits, seen, np.ones((3, rows), np.float32))
+    return SamplingMetadata(np.array([0]), bits, seen, np.ones((3, rows), np.float32))
 
 
 def rich(rows: int, lengths: tuple[int, ...]) -> StepPlan:
@@ -94,7 +94,7 @@ def test_what_is_captured_never_meets_the_host(
 
 
 def test_no_step_holds_the_host(cuda: FakeCuda, static: StaticRunner) -> None:
-    """Decode, mixed and prompt steps that follow each other as they do in service, free and guided."""
+    """Decode, mixed and prompt steps that follow each other as they do in service, free and constrained."""
     plans = [
         scratch_plan(5, (70, 3)),
         scratch_plan(7, ()),
@@ -105,9 +105,9 @@ def test_no_step_holds_the_host(cuda: FakeCuda, static: StaticRunner) -> None:
     ]
     with cuda.only("serving"):
         for plan in plans:
-            for guided in (None, guidance(plan.rows)):
+            for metadata in (None, metadata_of(plan.rows)):
                 launched = static.launch(plan)
-                launched.sample(lambda guided=guided: guided)  # type: ignore[misc]
+                launched.sample(lambda metadata=metadata: metadata)  # type: ignore[misc]
                 assert len(launched.ids()) == len(plan.sample_rows)
         unsampled = dataclasses.replace(scratch_plan(1, (30,)), **NONE)
         assert len(static.run(unsampled)) == 0

@@ -21,7 +21,7 @@ from torch.overrides import TorchFunctionMode
 from bench.gpu_check.bed import DEMO, QWEN3_5_9B
 from bench.trace import META, MetaSource
 from kernels.device import INTERPRETED, traced, triton
-from node.engine.plan import PAGE, Guidance, StepPlan
+from node.engine.plan import PAGE, SamplingMetadata, StepPlan
 from node.model.config import ModelConfig
 from node.model.qwen import Qwen
 from node.model.weights import assemble
@@ -126,8 +126,8 @@ def served(static: StaticRunner) -> list[Launch]:
     with collected() as launches:
         for _ in range(PLANS):
             plan = draw.relays(sampled, draw.plan())
-            guided = draw.guidance(len(plan.sample_rows), vocabulary)
-            static.run(plan, lambda guided=guided: guided)  # type: ignore[misc]
+            metadata = draw.metadata(len(plan.sample_rows), vocabulary)
+            static.run(plan, lambda metadata=metadata: metadata)  # type: ignore[misc]
             sampled = len(static.runner.last_ids)
     return launches
 
@@ -180,11 +180,11 @@ class Draw:
     def _pairs(self, rows: int) -> Any:
         return np.zeros((max(0, self.below(rows)) if self._draw.random() < 0.3 else 0, 2), np.int64)
 
-    def guidance(self, rows: int, vocabulary: int) -> Guidance | None:
+    def metadata(self, rows: int, vocabulary: int) -> SamplingMetadata | None:
         masked, seen = (max(0, self.below(most)) for most in (rows, 3000))
         if not rows or self._draw.random() < 0.3:
             return None
-        return Guidance(
+        return SamplingMetadata(
             masked=np.arange(masked),
             bits=np.zeros((masked, -(-vocabulary // 32)), np.uint32),
             seen=np.zeros((3, seen if self._draw.random() < 0.7 else 0), np.int64),

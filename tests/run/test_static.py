@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from node.engine.engine import Engine
-from node.engine.plan import PAGE, Guidance, StepPlan
+from node.engine.plan import PAGE, SamplingMetadata, StepPlan
 from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import Sequence
@@ -152,10 +152,10 @@ def test_masks_penalties_and_min_p_come_between_the_halves(hybrid: Qwen) -> None
     bits[0, 0], bits[1, 2] = 1 << 17, 1 << 3
     seen = np.array([[0, 0, 3], [40, 41, 7], [2, 0, 1]])
     penalties = np.array([[1.3, 1, 1, 1.1, 1], [0.5, 0, 0, 0, 0], [0, 0, 0, 90, 0]], np.float32)
-    guided = Guidance(np.array([1, 3]), bits, seen, penalties)
-    expected = runner_of(hybrid).run(plan, lambda: guided)
+    metadata = SamplingMetadata(np.array([1, 3]), bits, seen, penalties)
+    expected = runner_of(hybrid).run(plan, lambda: metadata)
     assert expected[[1, 3]].tolist() == [17, 67]
-    assert static_of(hybrid).run(plan, lambda: guided).tolist() == expected.tolist()
+    assert static_of(hybrid).run(plan, lambda: metadata).tolist() == expected.tolist()
 
 
 def test_restores_and_saves_are_done_around_the_replay(hybrid: Qwen) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from kernels.device import traced
-from node.engine.plan import PAGE, Guidance
+from node.engine.plan import PAGE, SamplingMetadata
 from node.model.checkpoint import read_weights
 from node.model.config import ModelConfig
 from node.model.qwen import Qwen
@@ -74,9 +74,9 @@ def decode(drive: Drive, rows: list[Sequence]) -> None:
     seen = np.array([[1, 1, 1], [2, 40, 94], [1, 2, 0]])
     penalties = np.array([[1, 1.3], [0, 0.5], [0, 0.2]], np.float32)
     static = StaticRunner(drive.runner, 2 * PAGE, (3,))  # one row more than there are
-    ids = static.run(plan, lambda: Guidance(np.array([1]), even, seen, penalties)).tolist()
+    ids = static.run(plan, lambda: SamplingMetadata(np.array([1]), even, seen, penalties)).tolist()
     for row, logits, token in zip(rows, static.decode.logits.numpy(), ids, strict=False):
-        row.logits.append(logits)  # as guidance left them
+        row.logits.append(logits)  # as penalties and masks left them
         row.tokens.append(token)
 
 

@@ -25,7 +25,7 @@ class Thinking(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Callable:
+class CallableTool:
     """A tool that may be called.
 
     schema  of its arguments
@@ -40,7 +40,7 @@ class Callable:
 
 
 @dataclass(frozen=True, slots=True)
-class Guarantee:
+class OutputConstraints:
     """All that decoding has to enforce. The one that asks for nothing costs nothing.
 
     tools        that may be called: where one is forced, that one alone
@@ -51,7 +51,7 @@ class Guarantee:
     """
 
     calls: Calls = Calls.FREE
-    tools: tuple[Callable, ...] = ()
+    tools: tuple[CallableTool, ...] = ()
     parallel: bool = True
     output: Mapping[str, Any] | None = None
     output_path: str = "output_config.format.schema"

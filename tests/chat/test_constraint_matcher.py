@@ -1,4 +1,4 @@
-"""Whatever a model samples, the answer keeps to what was guaranteed."""
+"""Whatever a model samples, the answer keeps to what was promised."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from node.chat.chat import Chat
-from node.chat.guarantee import Callable, Calls, Guarantee, Thinking
+from node.chat.output_constraints import CallableTool, Calls, OutputConstraints, Thinking
 from tests.chat.constrained import (
     CALL,
     RandomModel,
@@ -40,15 +40,15 @@ def demo() -> Chat:
     return Chat.read(DEMO)
 
 
-def forced(*tools: Callable, **more: Any) -> Guarantee:
-    return Guarantee(Calls.FORCED, tools, **more)
+def forced(*tools: CallableTool, **more: Any) -> OutputConstraints:
+    return OutputConstraints(Calls.FORCED, tools, **more)
 
 
 def test_random_strict_calls_are_valid_in_xml(demo: Chat) -> None:
     for seed in range(60):
         schema = random_schema(random.Random(seed))
         text = RandomModel(demo, seed).answer(
-            forced(Callable("f", schema, strict=True), parallel=False), WIDTH
+            forced(CallableTool("f", schema, strict=True), parallel=False), WIDTH
         )
         name, arguments = xml_call(CALL.fullmatch(text)[1], {"f": schema})  # type: ignore[index]
         assert name == "f"
@@ -59,7 +59,7 @@ def test_random_strict_calls_are_valid_in_json(tiny: Chat) -> None:
     for seed in range(60):
         schema = random_schema(random.Random(seed))
         text = RandomModel(tiny, seed).answer(
-            forced(Callable("f", schema, strict=True), parallel=False), TINY_WIDTH
+            forced(CallableTool("f", schema, strict=True), parallel=False), TINY_WIDTH
         )
         call = json.loads(CALL.fullmatch(text)[1])  # type: ignore[index]
         assert list(call) == ["name", "arguments"]
@@ -69,15 +69,15 @@ def test_random_strict_calls_are_valid_in_json(tiny: Chat) -> None:
 def test_random_outputs_are_valid(demo: Chat) -> None:
     for seed in range(60):
         schema = random_schema(random.Random(seed))
-        text = RandomModel(demo, seed).answer(Guarantee(output=schema), WIDTH)
+        text = RandomModel(demo, seed).answer(OutputConstraints(output=schema), WIDTH)
         assert faults(json.loads(text), schema, schema) == [], (seed, text)
 
 
 @pytest.mark.parametrize("thinking", list(Thinking))
 def test_b66_b69_forced_choice_calls_that_tool(demo: Chat, thinking: Thinking) -> None:
     for seed in range(8):
-        guarantee = forced(Callable("get_time", NONE), thinking=thinking, budget=20)
-        text = RandomModel(demo, seed).answer(guarantee, WIDTH)
+        constraints = forced(CallableTool("get_time", NONE), thinking=thinking, budget=20)
+        text = RandomModel(demo, seed).answer(constraints, WIDTH)
         answer = text.rpartition("</think>\n\n")[2]
         assert answer.startswith("<tool_call>\n<function=get_time>\n</function>\n</tool_call>")
 
@@ -87,11 +87,11 @@ def test_b68_forced_calls_end_though_the_model_likes_white_space(tiny: Chat, dem
     for chat, width in ((tiny, TINY_WIDTH), (demo, WIDTH)):
         for seed in range(5):
             model = RandomModel(chat, seed, eagerness=1, likes=[" ", "\n", "  ", "\t", "0", "<|im_end|>"])
-            model.answer(forced(Callable("f", nested), parallel=False), width, limit=200)
+            model.answer(forced(CallableTool("f", nested), parallel=False), width, limit=200)
 
 
 def test_one_call_where_calls_are_not_parallel(demo: Chat) -> None:
-    tool = Callable("now", NONE)
+    tool = CallableTool("now", NONE)
     several = [RandomModel(demo, s, 0).answer(forced(tool), WIDTH).count("<tool_call>") for s in range(5)]
     single = [
         RandomModel(demo, s, 0).answer(forced(tool, parallel=False), WIDTH).count("<tool_call>")
@@ -103,7 +103,7 @@ def test_one_call_where_calls_are_not_parallel(demo: Chat) -> None:
 
 def test_free_calls_that_are_not_parallel_end_with_the_first(demo: Chat) -> None:
     constraint = demo.constraint(
-        Guarantee(tools=(Callable("f", TEXT),), parallel=False), stop_ids(demo), WIDTH
+        OutputConstraints(tools=(CallableTool("f", TEXT),), parallel=False), stop_ids(demo), WIDTH
     )
     assert constraint is not None
     assert constraint.mask(tuple(demo.tokenizer.encode("Sure."))) is None
@@ -114,8 +114,8 @@ def test_free_calls_that_are_not_parallel_end_with_the_first(demo: Chat) -> None
 
 def test_forbidden_calls_are_never_sampled(demo: Chat) -> None:
     call = demo.tokenizer.control["<tool_call>"]
-    guarantee = Guarantee(Calls.FORBIDDEN, (Callable("f", TEXT),), thinking=Thinking.OPEN)
-    constraint = demo.constraint(guarantee, stop_ids(demo), WIDTH)
+    constraints = OutputConstraints(Calls.FORBIDDEN, (CallableTool("f", TEXT),), thinking=Thinking.OPEN)
+    constraint = demo.constraint(constraints, stop_ids(demo), WIDTH)
     assert constraint is not None
     for ids in ((), (demo.tokenizer.control["</think>"],), (5, 6)):
         mask = constraint.mask(ids)
@@ -125,7 +125,7 @@ def test_forbidden_calls_are_never_sampled(demo: Chat) -> None:
 
 @pytest.mark.parametrize("last", ["a", "\n"])
 def test_b31_budget_counts_thinking_exactly_and_then_closes(demo: Chat, last: str) -> None:
-    constraint = demo.constraint(Guarantee(thinking=Thinking.OPEN, budget=5), stop_ids(demo), WIDTH)
+    constraint = demo.constraint(OutputConstraints(thinking=Thinking.OPEN, budget=5), stop_ids(demo), WIDTH)
     assert constraint is not None
     word, final = demo.tokenizer.encode("b")[0], demo.tokenizer.encode(last)[0]
     assert constraint.mask(()) is None
@@ -139,14 +139,16 @@ def test_b31_budget_counts_thinking_exactly_and_then_closes(demo: Chat, last: st
 
 
 def test_budget_that_is_not_spent_forces_nothing(demo: Chat) -> None:
-    constraint = demo.constraint(Guarantee(thinking=Thinking.OPEN, budget=5), stop_ids(demo), WIDTH)
+    constraint = demo.constraint(OutputConstraints(thinking=Thinking.OPEN, budget=5), stop_ids(demo), WIDTH)
     assert constraint is not None
     assert constraint.mask((7, 7, demo.tokenizer.control["</think>"])) is None
     assert constraint.mask((7,) * 20) is None
 
 
-def test_thinking_may_not_end_the_turn_before_the_guarantee(demo: Chat) -> None:
-    constraint = demo.constraint(forced(Callable("f", TEXT), thinking=Thinking.OPEN), stop_ids(demo), WIDTH)
+def test_thinking_may_not_end_the_turn_before_the_output_constraints(demo: Chat) -> None:
+    constraint = demo.constraint(
+        forced(CallableTool("f", TEXT), thinking=Thinking.OPEN), stop_ids(demo), WIDTH
+    )
     assert constraint is not None
     mask = constraint.mask(())
     assert mask is not None
@@ -155,9 +157,12 @@ def test_thinking_may_not_end_the_turn_before_the_guarantee(demo: Chat) -> None:
 
 
 def test_strict_tools_are_free_until_they_call(demo: Chat) -> None:
-    tools = (Callable("point", POINT, strict=True), Callable("free", TEXT, path="tools.1.input_schema"))
+    tools = (
+        CallableTool("point", POINT, strict=True),
+        CallableTool("free", TEXT, path="tools.1.input_schema"),
+    )
     for seed in range(20):
-        constraint = demo.constraint(Guarantee(tools=tools), stop_ids(demo), WIDTH)
+        constraint = demo.constraint(OutputConstraints(tools=tools), stop_ids(demo), WIDTH)
         assert constraint is not None
         assert constraint.mask(tuple(demo.tokenizer.encode("Sure.\n\n"))) is None
         constraint.mask((demo.tokenizer.control["<tool_call>"],))
@@ -173,8 +178,10 @@ def test_strict_tools_are_free_until_they_call(demo: Chat) -> None:
 def test_output_schema_with_free_tools_gives_a_call_or_the_output(demo: Chat) -> None:
     seen = set()
     for seed in range(30):
-        guarantee = Guarantee(tools=(Callable("now", NONE),), output=POINT, thinking=Thinking.OPEN, budget=3)
-        text = RandomModel(demo, seed, 0.5).answer(guarantee, WIDTH)
+        constraints = OutputConstraints(
+            tools=(CallableTool("now", NONE),), output=POINT, thinking=Thinking.OPEN, budget=3
+        )
+        text = RandomModel(demo, seed, 0.5).answer(constraints, WIDTH)
         answer = text.partition("</think>\n\n")[2]
         seen.add(answer[:1])
         if answer.startswith("{"):
@@ -186,7 +193,7 @@ def test_output_schema_with_free_tools_gives_a_call_or_the_output(demo: Chat) ->
 
 def test_control_tokens_never_stand_for_text(demo: Chat) -> None:
     """<tool_call> is no special token of the published files, and reads like text."""
-    constraint = demo.constraint(forced(Callable("f", TEXT)), stop_ids(demo), WIDTH)
+    constraint = demo.constraint(forced(CallableTool("f", TEXT)), stop_ids(demo), WIDTH)
     assert constraint is not None
     constraint.mask((demo.tokenizer.control["<tool_call>"],))
     mask = constraint.mask(tuple(demo.tokenizer.encode("\n<function=f>\n<parameter=t>\nvalue")))
@@ -197,7 +204,7 @@ def test_control_tokens_never_stand_for_text(demo: Chat) -> None:
 
 def test_any_text_but_the_closing_is_a_string(demo: Chat) -> None:
     value = "def f():\n\treturn '</parameter>' # <function=g>\n</parameter>\n\n\"é中\\"
-    constraint = demo.constraint(forced(Callable("f", TEXT), parallel=False), stop_ids(demo), WIDTH)
+    constraint = demo.constraint(forced(CallableTool("f", TEXT), parallel=False), stop_ids(demo), WIDTH)
     assert constraint is not None
     said = [demo.tokenizer.control["<tool_call>"]]
     body = f"\n<function=f>\n<parameter=t>\n{value.replace('</parameter>' + chr(10), '')}\n</parameter>\n</function>\n"
@@ -211,16 +218,20 @@ def test_any_text_but_the_closing_is_a_string(demo: Chat) -> None:
 
 def test_nothing_asked_is_no_constraint(demo: Chat) -> None:
     awkward = {"type": "object", "properties": {"p": {"type": "string", "pattern": "^(?!x).*$"}}}
-    assert demo.constraint(Guarantee(tools=(Callable("f", awkward),)), stop_ids(demo), WIDTH) is None
-    assert demo.constraint(Guarantee(thinking=Thinking.CLOSED, budget=9), stop_ids(demo), WIDTH) is None
+    assert (
+        demo.constraint(OutputConstraints(tools=(CallableTool("f", awkward),)), stop_ids(demo), WIDTH) is None
+    )
+    assert (
+        demo.constraint(OutputConstraints(thinking=Thinking.CLOSED, budget=9), stop_ids(demo), WIDTH) is None
+    )
 
 
 def test_qwen35_forced_call_after_thinking(qwen35: Chat) -> None:
     width = 248320
-    guarantee = forced(
-        Callable("point", POINT, strict=True), thinking=Thinking.OPEN, budget=4, parallel=False
+    constraints = forced(
+        CallableTool("point", POINT, strict=True), thinking=Thinking.OPEN, budget=4, parallel=False
     )
-    text = RandomModel(qwen35, 3).answer(guarantee, width)
+    text = RandomModel(qwen35, 3).answer(constraints, width)
     call = text.partition("</think>\n\n")[2]
     name, arguments = xml_call(CALL.fullmatch(call)[1], {"point": POINT})  # type: ignore[index]
     assert name == "point"

@@ -1,4 +1,4 @@
-"""Builds the guidance of each step's sampling."""
+"""Builds the metadata of each step's sampling."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from node.engine.plan import GetGuidance, Guidance
+from node.engine.plan import GetSamplingMetadata, SamplingMetadata
 from node.engine.sequence import Sequence
 
 log = logging.getLogger("node.engine")
@@ -17,13 +17,13 @@ log = logging.getLogger("node.engine")
 Bits = NDArray[np.uint32]
 
 
-class Guide:
+class SamplingMetadataBuilder:
     """Masks are built on a thread of their own while the forward pass runs: rows without one do not wait."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="masks")
 
-    def begin(self, sampling: Rows[Sequence]) -> GetGuidance:
+    def begin(self, sampling: Rows[Sequence]) -> GetSamplingMetadata:
         """Start on a step whose sampled rows are `sampling`; the result waits for the masks."""
         masks = [
             (row, self._pool.submit(_mask, sequence))
@@ -50,7 +50,7 @@ def _mask(sequence: Sequence) -> Bits | None:
     try:
         return constraint.mask(ids)
     except BaseException:  # ours, or a panic of llguidance, which is no Exception
-        # The answer goes on without the guarantee rather than not at all.
+        # The answer goes on without the constraint rather than not at all.
         log.exception("%s: its constraint failed and is dropped", sequence.id)
         sequence.constraint = None
         return None
@@ -60,13 +60,13 @@ def _gather(
     sampling: Rows[Sequence],
     jobs: list[tuple[int, Future[Bits | None]]],
     seen: list[tuple[int, NDArray[np.int64]]],
-) -> Guidance | None:
+) -> SamplingMetadata | None:
     masks = {row: bits for row, job in jobs if (bits := job.result()) is not None}
     if not masks and not seen:
         return None
     none = np.zeros((0, 0), dtype=np.uint32)
     pairs = [np.vstack([np.full(ids.shape[1], row), ids]) for row, ids in seen]
-    return Guidance(
+    return SamplingMetadata(
         masked=np.array(list(masks), dtype=np.int64),
         bits=np.stack(list(masks.values())) if masks else none,
         seen=np.hstack([np.zeros((3, 0), dtype=np.int64), *pairs]),

@@ -1,4 +1,4 @@
-"""Follows one answer and says what may be sampled next, so that it keeps what was guaranteed.
+"""Follows one answer and says what may be sampled next, so that it keeps what was promised.
 
 Thinking is free until its budget is spent; free text is free until a call begins. Only then does a grammar speak.
 """
@@ -14,7 +14,7 @@ import numpy as np
 from llguidance import LLMatcher
 from numpy.typing import NDArray
 
-from node.chat.guarantee import Calls, Guarantee, Thinking
+from node.chat.output_constraints import Calls, OutputConstraints, Thinking
 from node.chat.tokenizer import Tokenizer
 
 log = logging.getLogger("node.chat")
@@ -57,7 +57,7 @@ class Matchers:
 
 class _Phase(Enum):
     THINKING = auto()
-    START = auto()  # of an answer whose form is guaranteed
+    START = auto()  # of an answer whose form is promised
     TEXT = auto()
     CALL = auto()
     BETWEEN = auto()  # after a call, where another may follow
@@ -65,18 +65,18 @@ class _Phase(Enum):
     DONE = auto()
 
 
-class OutputConstraint:
+class ConstraintMatcher:
     """For one answer. Not thread-safe: its engine calls it from one thread at a time."""
 
     def __init__(
         self,
-        guarantee: Guarantee,
+        constraints: OutputConstraints,
         matchers: Matchers,
         controls: Controls,
         tokenizer: Tokenizer,
         width: int,
     ) -> None:
-        self._guarantee = guarantee
+        self._output_constraints = constraints
         self._matchers = matchers
         self._controls = controls
         self._tokenizer = tokenizer
@@ -84,12 +84,12 @@ class OutputConstraint:
         self._matcher: LLMatcher | None = None
         self._forced: deque[int] = deque()  # what alone may be sampled, in order
         self._thought = 0  # tokens of thinking so far
-        self._may_think = guarantee.thinking is Thinking.OPTIONAL and controls.think >= 0
+        self._may_think = constraints.thinking is Thinking.OPTIONAL and controls.think >= 0
         self._broken = False
-        if guarantee.thinking is Thinking.OPEN:
+        if constraints.thinking is Thinking.OPEN:
             self._phase = _Phase.THINKING
         else:
-            self._phase = _Phase.START if guarantee.shapes_answer else _Phase.TEXT
+            self._phase = _Phase.START if constraints.shapes_answer else _Phase.TEXT
 
     def mask(self, ids: tuple[int, ...]) -> Bits | None:
         """After `ids`, sampled since the last call: a bit an id, or None where everything is allowed."""
@@ -103,7 +103,7 @@ class OutputConstraint:
             case _Phase.THINKING:
                 return self._thinking_mask()
             case _Phase.TEXT:
-                forbidden = self._guarantee.calls is Calls.FORBIDDEN
+                forbidden = self._output_constraints.calls is Calls.FORBIDDEN
                 return self._all_but(self._controls.call) if forbidden else None
             case _Phase.START:
                 return self._start_mask()
@@ -128,7 +128,7 @@ class OutputConstraint:
                 self._spend(number)
             case _Phase.TEXT | _Phase.START | _Phase.BETWEEN if number == self._controls.call:
                 self._begin_call()
-            case _Phase.TEXT if number == self._controls.end_call and not self._guarantee.parallel:
+            case _Phase.TEXT if number == self._controls.end_call and not self._output_constraints.parallel:
                 self._phase = _Phase.DONE
             case _Phase.START if not forced:
                 self._phase = _Phase.OUTPUT
@@ -148,7 +148,7 @@ class OutputConstraint:
 
     def _think(self, number: int, forced: bool) -> None:
         if number == self._controls.end_think:
-            shaped = self._guarantee.shapes_answer
+            shaped = self._output_constraints.shapes_answer
             self._phase = _Phase.START if shaped else _Phase.TEXT
             if shaped and not forced:  # where the end was forced, the seam was with it
                 self._forced.extend(self._tokenizer.encode(SEAM))
@@ -158,7 +158,7 @@ class OutputConstraint:
 
     def _spend(self, last: int) -> None:
         """Force the end of thinking where its budget is spent."""
-        budget = self._guarantee.budget
+        budget = self._output_constraints.budget
         if budget is None or self._thought < budget:
             return
         if not self._tokenizer.token_bytes(last).endswith(b"\n"):
@@ -173,32 +173,32 @@ class OutputConstraint:
             self._phase = _Phase.TEXT
 
     def _end_call(self) -> None:
-        if not self._guarantee.parallel:
+        if not self._output_constraints.parallel:
             self._phase = _Phase.DONE
         else:
-            self._phase = _Phase.BETWEEN if self._guarantee.shapes_answer else _Phase.TEXT
+            self._phase = _Phase.BETWEEN if self._output_constraints.shapes_answer else _Phase.TEXT
 
     def _advance(self, number: int) -> None:
         if self._matcher is None or not self._matcher.consume_token(number):
             self._give_up()
 
     def _give_up(self) -> None:
-        """The answer goes on without its guarantee: the grammar has run into a limit, or into our own fault."""
+        """The answer goes on without its constraints: the grammar has run into a limit, or into our own fault."""
         if not self._broken:
             log.error("a grammar failed while decoding: %s", self._matcher and self._matcher.get_error())
         self._broken = True
 
     def _thinking_mask(self) -> Bits | None:
-        """A call from inside thinking would escape the guarantee, and so would an end."""
-        if self._guarantee.shapes_answer:
+        """A call from inside thinking would escape the grammar, and so would an end."""
+        if self._output_constraints.shapes_answer:
             return self._all_but(self._controls.call, *self._controls.stops)
-        if self._guarantee.calls is Calls.FORBIDDEN or self._matchers.call is not None:
+        if self._output_constraints.calls is Calls.FORBIDDEN or self._matchers.call is not None:
             return self._all_but(self._controls.call)
         return None
 
     def _start_mask(self) -> Bits:
         ways = [self._controls.think] if self._may_think else []
-        if self._guarantee.shapes_calls:
+        if self._output_constraints.shapes_calls:
             ways.append(self._controls.call)
         bits = self._only(*ways)
         if self._matchers.output is not None:

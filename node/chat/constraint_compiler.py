@@ -1,4 +1,4 @@
-"""A guarantee becomes the constraint of one answer; what can not be guaranteed is refused here."""
+"""OutputConstraints become the matcher of one answer; what cannot be kept is refused here."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from threading import Lock
 
 from llguidance import LLMatcher
 
-from node.chat.constraint import Controls, Matchers, OutputConstraint
+from node.chat.constraint_matcher import ConstraintMatcher, Controls, Matchers
 from node.chat.grammar import CallRule, call_grammar, output_grammar
 from node.chat.grammar_compiler import GrammarCompiler, GrammarError
-from node.chat.guarantee import Callable, Guarantee
+from node.chat.output_constraints import CallableTool, OutputConstraints
 from node.chat.schema import SchemaError, plain
 from node.chat.tokenizer import Tokenizer
 
 END_OF_TURN = "<|im_end|>"
 
 
-class ConstraintMaker:
+class ConstraintCompiler:
     """Of one tokenizer and one form of calls. Any thread may use it; what it does can take a second."""
 
     def __init__(self, tokenizer: Tokenizer, *, xml: bool) -> None:
@@ -34,24 +34,26 @@ class ConstraintMaker:
                 self._compilers[width] = GrammarCompiler(self._tokenizer, width, end)
             return self._compilers[width]
 
-    def make(self, guarantee: Guarantee, stop_ids: frozenset[int], width: int) -> OutputConstraint | None:
+    def make(
+        self, constraints: OutputConstraints, stop_ids: frozenset[int], width: int
+    ) -> ConstraintMatcher | None:
         """None where nothing is to be enforced. Raises SchemaError."""
-        if guarantee.empty:
+        if constraints.empty:
             return None
         controls = Controls.of(self._tokenizer, stop_ids)
-        call = self._call(guarantee, width) if guarantee.shapes_calls else None
-        output = self._output(guarantee, width) if guarantee.output is not None else None
-        return OutputConstraint(guarantee, Matchers(call, output), controls, self._tokenizer, width)
+        call = self._call(constraints, width) if constraints.shapes_calls else None
+        output = self._output(constraints, width) if constraints.output is not None else None
+        return ConstraintMatcher(constraints, Matchers(call, output), controls, self._tokenizer, width)
 
-    def _output(self, guarantee: Guarantee, width: int) -> LLMatcher:
-        schema = plain(guarantee.output, path=guarantee.output_path, strict=True)
+    def _output(self, constraints: OutputConstraints, width: int) -> LLMatcher:
+        schema = plain(constraints.output, path=constraints.output_path, strict=True)
         try:
             return self.warm(width).compile(output_grammar(schema))
         except GrammarError as error:
-            raise SchemaError(guarantee.output_path, error.keyword, str(error)) from error
+            raise SchemaError(constraints.output_path, error.keyword, str(error)) from error
 
-    def _call(self, guarantee: Guarantee, width: int) -> LLMatcher:
-        rules = [self._rule(tool, guarantee) for tool in guarantee.tools]
+    def _call(self, constraints: OutputConstraints, width: int) -> LLMatcher:
+        rules = [self._rule(tool, constraints) for tool in constraints.tools]
         try:
             return self._compiled(rules, width)
         except GrammarError as error:
@@ -62,10 +64,10 @@ class ConstraintMaker:
             except GrammarError:
                 raise SchemaError("tools", error.keyword, f"all together: {error}") from error
 
-    def _rule(self, tool: Callable, guarantee: Guarantee) -> CallRule:
+    def _rule(self, tool: CallableTool, constraints: OutputConstraints) -> CallRule:
         """Where tools are free only those that are strict have their schema looked at."""
         free = CallRule(tool.name, None, strict=False, path=tool.path)
-        if not (tool.strict or guarantee.shapes_answer):
+        if not (tool.strict or constraints.shapes_answer):
             return free
         try:
             schema = plain(tool.schema, path=tool.path, strict=tool.strict)
