@@ -1,4 +1,4 @@
-"""One answer while it is made: ids come from the engine, events of the output machine go to a dialect."""
+"""One answer while it is made: ids come from the engine, events of the output parser go to a dialect."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Protocol
 
 from node.api.errors import ApiError
 from node.chat.events import Event
-from node.chat.machine import OutputMachine
-from node.engine.generation import Burst
+from node.chat.output_parser import OutputParser
+from node.engine.generation import TokenDelta
 from node.engine.sequence import FinishReason
 
 
-class Bursts(Protocol):
+class TokenDeltas(Protocol):
     """Where the ids come from: a Generation, or ids that someone has kept."""
 
     @property
     def cached(self) -> int: ...
 
-    async def next(self, timeout: float) -> Burst | None: ...
+    async def next(self, timeout: float) -> TokenDelta | None: ...
 
     def cancel(self) -> None: ...
 
@@ -40,9 +40,9 @@ class Answer:
     clamped        the limit is the remaining context and not what the request asked for
     """
 
-    def __init__(self, bursts: Bursts, machine: OutputMachine, prompt_tokens: int, clamped: bool) -> None:
-        self._bursts = bursts
-        self._machine = machine
+    def __init__(self, deltas: TokenDeltas, parser: OutputParser, prompt_tokens: int, clamped: bool) -> None:
+        self._deltas = deltas
+        self._parser = parser
         self._clamped = clamped
         self.prompt_tokens = prompt_tokens
         self.ending: Ending | None = None
@@ -50,48 +50,48 @@ class Answer:
     @property
     def cached_tokens(self) -> int:
         """Of the prompt, not run because an earlier request had run them; known with the first news."""
-        return self._bursts.cached
+        return self._deltas.cached
 
     @property
     def output_tokens(self) -> int:
         """Sampled so far, up to the token that completed a stop sequence."""
-        return self._machine.consumed
+        return self._parser.consumed
 
     @property
     def thinking_tokens(self) -> int:
-        return self._machine.thinking_tokens
+        return self._parser.thinking_tokens
 
     @property
     def stop_sequence(self) -> str | None:
-        return self._machine.matched
+        return self._parser.matched
 
     async def next(self, timeout: float) -> list[Event] | None:
         """The next events, which may be none; None when `timeout` seconds brought no news.
 
         `ending` is set with the last ones. Raises ApiError when the engine failed.
         """
-        burst = await self._bursts.next(timeout)
-        if burst is None:
+        delta = await self._deltas.next(timeout)
+        if delta is None:
             return None
-        if burst.finish_reason is FinishReason.ERROR:
+        if delta.finish_reason is FinishReason.ERROR:
             raise ApiError("engine_error")
-        if burst.finish_reason is FinishReason.EXPIRED:
+        if delta.finish_reason is FinishReason.EXPIRED:
             raise ApiError("timeout", "the request waited too long for its turn")
-        events = self._machine.push(burst.ids)
-        if not self._machine.done and burst.finish_reason is not None:
-            events += self._machine.end(cut=burst.finish_reason is FinishReason.LENGTH)
-        if self._machine.done or burst.finish_reason is not None:
-            self.ending = self._ending(burst.finish_reason)
+        events = self._parser.push(delta.ids)
+        if not self._parser.done and delta.finish_reason is not None:
+            events += self._parser.end(cut=delta.finish_reason is FinishReason.LENGTH)
+        if self._parser.done or delta.finish_reason is not None:
+            self.ending = self._ending(delta.finish_reason)
             self.close()
         return events
 
     def close(self) -> None:
         """Give up what is still running. Harmless after the end."""
-        self._bursts.cancel()
+        self._deltas.cancel()
 
     def _ending(self, finish_reason: FinishReason | None) -> Ending:
-        if self._machine.matched is not None:
+        if self._parser.matched is not None:
             return Ending.STOP_SEQUENCE
-        if finish_reason is FinishReason.LENGTH and not self._machine.done:
+        if finish_reason is FinishReason.LENGTH and not self._parser.done:
             return Ending.CONTEXT if self._clamped else Ending.LIMIT
-        return Ending.CALLS if self._machine.calls else Ending.TURN
+        return Ending.CALLS if self._parser.calls else Ending.TURN

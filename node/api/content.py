@@ -1,4 +1,4 @@
-"""Events of the output machine become content events of a message; the whole message is their fold."""
+"""Events of the output parser become content events of a message; the whole message is their fold."""
 
 from __future__ import annotations
 

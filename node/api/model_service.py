@@ -113,8 +113,10 @@ class ModelService:
             boundaries=prompt.turn_ends,
             deadline=time.monotonic() + self.max_wait,
         )
-        machine = self.chat.machine(prompt, asked.conversation.tools, asked.stops, asked.constraints.parallel)
-        return Answer(self.engine.submit(sequence), machine, length, clamped=asked.max_tokens > remaining)
+        parser = self.chat.output_parser(
+            prompt, asked.conversation.tools, asked.stops, asked.constraints.parallel
+        )
+        return Answer(self.engine.submit(sequence), parser, length, clamped=asked.max_tokens > remaining)
 
     def _thinking(self, asked: GenerationRequest, prompt: Prompt) -> Thinking:
         if prompt.thinking_open:

@@ -12,7 +12,7 @@ from node.api.content import ContentWriter
 from node.api.messages_reply import MessageFrames, MessageReply
 from node.api.messages_request import parse
 from node.chat.chat import Chat
-from node.engine.generation import Burst
+from node.engine.generation import TokenDelta
 from node.engine.sequence import FinishReason
 
 REQUEST_ID = "req_" + "0" * 26
@@ -30,10 +30,10 @@ class KeptIds:
         self._finish_reason = finish_reason
         self._given = 0
 
-    async def next(self, timeout: float) -> Burst:
+    async def next(self, timeout: float) -> TokenDelta:
         first, self._given = self._given, self._given + next(self._steps)
         done = self._given >= len(self._ids)
-        return Burst(tuple(self._ids[first : self._given]), self._finish_reason if done else None)
+        return TokenDelta(tuple(self._ids[first : self._given]), self._finish_reason if done else None)
 
     def cancel(self) -> None:
         """Nothing runs."""
@@ -69,14 +69,14 @@ async def replay(
     parsed = parse(body, counting=True)
     asked = parsed.generation_request()
     prompt = chat.prompt(asked.conversation)
-    machine = chat.machine(prompt, asked.conversation.tools, asked.stops, asked.constraints.parallel)
+    parser = chat.output_parser(prompt, asked.conversation.tools, asked.stops, asked.constraints.parallel)
     ids = chat.written(output)
     stop = next((index for index, number in enumerate(ids) if number in stop_ids), None)
     if stop is None and not cut:
         stop, ids = len(ids), [*ids, min(stop_ids)]
     finish_reason = FinishReason.LENGTH if stop is None else FinishReason.STOP
     kept = KeptIds(ids if stop is None else ids[: stop + 1], steps, finish_reason)
-    answer = Answer(kept, machine, len(prompt.ids), clamped=False)
+    answer = Answer(kept, parser, len(prompt.ids), clamped=False)
     reply = MessageReply(answer, parsed.model, REQUEST_ID, ContentWriter(parsed.thinking.shown, _counter()))
     if not (parsed.scalars.stream if stream is None else stream):
         return await reply.whole()

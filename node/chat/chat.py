@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from node.chat.call_form import CallForm
 from node.chat.constraint_compiler import ConstraintCompiler
 from node.chat.constraint_matcher import ConstraintMatcher
 from node.chat.conversation import Conversation, ToolSpec
-from node.chat.machine import OutputMachine
 from node.chat.output_constraints import OutputConstraints
+from node.chat.output_parser import OutputParser
 from node.chat.prompt import Prompt, PromptWriter
 from node.chat.template import Template
 from node.chat.tokenizer import Tokenizer
+from node.chat.tool_call_format import ToolCallFormat
 
 
 class Chat:
@@ -22,9 +22,9 @@ class Chat:
     def __init__(self, template: Template, tokenizer: Tokenizer) -> None:
         self.template = template
         self.tokenizer = tokenizer
-        self._form = CallForm.of(template.source)
+        self._format = ToolCallFormat.of(template.source)
         self._writer = PromptWriter(template, tokenizer)
-        self._constraint_compiler = ConstraintCompiler(tokenizer, xml=self._form is CallForm.XML)
+        self._constraint_compiler = ConstraintCompiler(tokenizer, xml=self._format is ToolCallFormat.XML)
 
     @classmethod
     def read(cls, folder: Path) -> Chat:
@@ -34,7 +34,7 @@ class Chat:
     @property
     def calls_tools(self) -> bool:
         """Whether the template shows tools to the model, and the model has a way to call them."""
-        return self._form is not None and "<tool_call>" in self.tokenizer.control
+        return self._format is not None and "<tool_call>" in self.tokenizer.control
 
     @property
     def thinks(self) -> bool:
@@ -49,17 +49,17 @@ class Chat:
         """The ids that a model would have sampled to write `text`, control tokens in it being real."""
         return self._writer.written(text)
 
-    def machine(
+    def output_parser(
         self,
         prompt: Prompt,
         tools: Sequence[ToolSpec] = (),
         stop_sequences: Sequence[str] = (),
         parallel: bool = True,
-    ) -> OutputMachine:
-        """A new output machine, for the answer to one prompt."""
-        return OutputMachine(
+    ) -> OutputParser:
+        """A new output parser, for the answer to one prompt."""
+        return OutputParser(
             self.tokenizer,
-            form=self._form,
+            call_format=self._format,
             tools=tools,
             stop_sequences=stop_sequences,
             thinking_open=prompt.thinking_open,

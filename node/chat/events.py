@@ -1,4 +1,4 @@
-"""What an answer is made of: the values between the output machine and the dialects."""
+"""What an answer is made of: the values between the output parser and the dialects."""
 
 from __future__ import annotations
 

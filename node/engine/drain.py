@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 
-WINDOW = 64  # endings: a burst of short answers should not speak for the queue
+WINDOW = 64  # endings: a delta of short answers should not speak for the queue
 LONGEST = 60  # seconds; clients give up on more
 UNKNOWN = 2  # seconds, before two sequences have ended
 

@@ -10,7 +10,7 @@ from node.engine.sequence import FinishReason, Sequence
 
 
 @dataclass(frozen=True, slots=True)
-class Burst:
+class TokenDelta:
     """Ids that came since one looked last, and why the sequence ended if it did."""
 
     ids: tuple[int, ...]
@@ -20,7 +20,7 @@ class Burst:
 class Generation:
     """What a request holds while its sequence runs. Used on the loop thread only, by one task.
 
-    `next` waits for news; several steps that completed meanwhile arrive as one burst. Leaving the generation,
+    `next` waits for news; several steps that completed meanwhile arrive as one delta. Leaving the generation,
     by whatever way, must call `cancel`: it is harmless after the end and frees the sequence before it.
     """
 
@@ -34,7 +34,7 @@ class Generation:
 
     @property
     def cached(self) -> int:
-        """Tokens of the prompt that did not have to be run; known with the first burst, 0 before."""
+        """Tokens of the prompt that did not have to be run; known with the first delta, 0 before."""
         return self.sequence.cached if self.begun else 0
 
     def deliver(self, ids: tuple[int, ...], finish_reason: FinishReason | None) -> None:
@@ -43,8 +43,8 @@ class Generation:
         self._finish_reason = finish_reason
         self._wake()
 
-    async def next(self, timeout: float) -> Burst | None:
-        """The next burst, or None when `timeout` seconds brought none. The last one has its `finish_reason` set."""
+    async def next(self, timeout: float) -> TokenDelta | None:
+        """The next delta, or None when `timeout` seconds brought none. The last one has its `finish_reason` set."""
         if not self._ids and self._finish_reason is None:
             loop = asyncio.get_running_loop()
             self._waiter = loop.create_future()
@@ -56,9 +56,9 @@ class Generation:
                 self._waiter = None
             if not self._ids and self._finish_reason is None:
                 return None
-        burst = Burst(tuple(self._ids), self._finish_reason)
+        delta = TokenDelta(tuple(self._ids), self._finish_reason)
         self._ids.clear()
-        return burst
+        return delta
 
     def cancel(self) -> None:
         if self._finish_reason is None:

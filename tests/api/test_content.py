@@ -1,4 +1,4 @@
-"""From the output machine's events to content events, and their fold."""
+"""From the output parser's events to content events, and their fold."""
 
 from node.api.content import ContentWriter, fold, make_call_id
 from node.chat.events import CallArguments, CallEnd, CallStart, Event, Text, Thinking

@@ -1,4 +1,4 @@
-"""Runs an output machine over text as a model would have written it, and folds what comes out."""
+"""Runs an output parser over text as a model would have written it, and folds what comes out."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-from node.chat.call_form import CallForm
 from node.chat.chat import Chat
 from node.chat.conversation import ToolSpec
 from node.chat.events import CallArguments, CallEnd, CallStart, Event, Text, Thinking
-from node.chat.machine import OutputMachine
+from node.chat.output_parser import OutputParser
+from node.chat.tool_call_format import ToolCallFormat
 
 WEATHER = ToolSpec("get_weather", "", {"type": "object", "properties": {"city": {"type": "string"}}})
 NOW = ToolSpec("now", "", {"type": "object", "properties": {}})
@@ -23,7 +23,7 @@ WRITE = ToolSpec(
     {"type": "object", "properties": {"path": {"type": "string"}, "content": {"type": "string"}}},
 )
 TOOLS = (WEATHER, NOW, WRITE)
-XML, JSON = CallForm.XML, CallForm.JSON
+XML, JSON = ToolCallFormat.XML, ToolCallFormat.JSON
 
 
 def xml(name: str, **arguments: str) -> str:
@@ -37,12 +37,12 @@ def js(name: str, **arguments: Any) -> str:
     return f'<tool_call>\n{{"name": "{name}", "arguments": {json.dumps(arguments)}}}\n</tool_call>'
 
 
-def machine(chat: Chat, form: CallForm | None = XML, **options: Any) -> OutputMachine:
-    return OutputMachine(chat.tokenizer, form=form, tools=options.pop("tools", TOOLS), **options)
+def parser_of(chat: Chat, form: ToolCallFormat | None = XML, **options: Any) -> OutputParser:
+    return OutputParser(chat.tokenizer, call_format=form, tools=options.pop("tools", TOOLS), **options)
 
 
 def events_of(
-    made: OutputMachine, ids: Sequence[int], cuts: Iterable[int] = (), *, cut: bool = False
+    made: OutputParser, ids: Sequence[int], cuts: Iterable[int] = (), *, cut: bool = False
 ) -> list[Event]:
     """All events of an answer that comes in pieces, cut up at `cuts`."""
     edges = [0, *sorted(index for index in cuts if index <= len(ids)), len(ids)]
@@ -84,7 +84,7 @@ def parts(events: list[Event]) -> list[tuple[str, ...]]:
 
 
 def answer(
-    chat: Chat, text: str, form: CallForm | None = XML, *, cut: bool = False, **options: Any
+    chat: Chat, text: str, form: ToolCallFormat | None = XML, *, cut: bool = False, **options: Any
 ) -> list[Any]:
     """The parts of an answer; control tokens in `text` are real."""
-    return parts(events_of(machine(chat, form, **options), chat.written(text), cut=cut))
+    return parts(events_of(parser_of(chat, form, **options), chat.written(text), cut=cut))

@@ -14,9 +14,9 @@ def test_chat_goes_from_a_folder_to_prompts_and_events(tiny_folder: Path) -> Non
     chat = Chat.read(tiny_folder)
     prompt = chat.prompt(Conversation((Turn("user", "fox"),), thinking=False))
     assert prompt.text == chat.template.render([{"role": "user", "content": "fox"}], enable_thinking=False)
-    machine = chat.machine(prompt, stop_sequences=["dog"])
-    assert machine.push(chat.tokenizer.encode("lazy dog")) == [Text("lazy ")]
-    assert machine.matched == "dog"
+    parser = chat.output_parser(prompt, stop_sequences=["dog"])
+    assert parser.push(chat.tokenizer.encode("lazy dog")) == [Text("lazy ")]
+    assert parser.matched == "dog"
 
 
 def test_folder_that_can_not_be_served_says_why(tiny_folder: Path, tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ def test_hostile_schema_costs_little(schema: dict[str, Any]) -> None:
         Shapes(schema).of("p")
         return time.process_time() - began
 
-    assert min(seconds() for _ in range(5)) < 0.02  # 0.01 is the aim; machines that test are busy
+    assert min(seconds() for _ in range(5)) < 0.02  # 0.01 is the aim; parsers that test are busy
 
 
 def test_parameters_of_one_call_share_the_bound_on_its_work() -> None:

@@ -62,11 +62,11 @@ def with_engine(
 async def collect(generation: Generation) -> tuple[list[int], FinishReason | None]:
     ids: list[int] = []
     while True:
-        burst = await generation.next(10)
-        assert burst is not None
-        ids += burst.ids
-        if burst.finish_reason is not None:
-            return ids, burst.finish_reason
+        delta = await generation.next(10)
+        assert delta is not None
+        ids += delta.ids
+        if delta.finish_reason is not None:
+            return ids, delta.finish_reason
 
 
 async def idle(engine: Engine) -> None:
@@ -304,8 +304,8 @@ def test_a_timeout_ends_without_news_and_nothing_is_lost_by_it() -> None:
         generation = engine.submit(make("s", [1], 3))
         assert await generation.next(0.001) is None
         ids: list[int] = []
-        while (burst := await generation.next(0.001)) is None or burst.finish_reason is None:
-            ids += burst.ids if burst else ()
-        assert ids + list(burst.ids) == alone([1], 3)[0]
+        while (delta := await generation.next(0.001)) is None or delta.finish_reason is None:
+            ids += delta.ids if delta else ()
+        assert ids + list(delta.ids) == alone([1], 3)[0]
 
     with_engine(test)

@@ -1,4 +1,4 @@
-"""A CUDA device that computes nothing, for machines that have none: tensors with shapes, types and slot_mapping.
+"""A CUDA device that computes nothing, for machines that have none: tensors with shapes, types and addresses.
 
 What would hold the host until the device has run is refused, as is what a captured step may not do.
 """

@@ -54,14 +54,14 @@ async def answer(engine: Engine, sequence: Sequence, leave_after: float | None =
     ids: list[int] = []
     began = asyncio.get_running_loop().time()
     while True:
-        burst = await generation.next(0.01)
+        delta = await generation.next(0.01)
         if leave_after is not None and asyncio.get_running_loop().time() - began > leave_after:
             generation.cancel()
             return None
-        if burst is not None:
-            ids += burst.ids
-            if burst.finish_reason is not None:
-                assert burst.finish_reason in (FinishReason.STOP, FinishReason.LENGTH)
+        if delta is not None:
+            ids += delta.ids
+            if delta.finish_reason is not None:
+                assert delta.finish_reason in (FinishReason.STOP, FinishReason.LENGTH)
                 return ids
 
 

@@ -1,4 +1,4 @@
-"""What the output machine asks of a reader of calls, whatever form they are written in."""
+"""What the output parser asks of a parser of calls, whatever format they are written in."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CLOSE_CALL = "</tool_call>"
 LONGEST_NAME = 1024  # characters; names of tools have 128 at most, those of parameters are not bounded
 
 
-class CallReader(Protocol):
+class ToolCallParser(Protocol):
     """Reads what stands between <tool_call> and </tool_call>: one call, or several.
 
     A CallStart can not be taken back, so that it waits for the arguments to begin: what breaks off before

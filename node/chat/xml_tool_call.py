@@ -17,10 +17,10 @@ import re
 from collections.abc import Callable, Mapping
 
 from node.chat.arguments import Arguments
-from node.chat.call_reader import CLOSE_CALL, LONGEST_NAME, OPEN_CALL
 from node.chat.conversation import ToolSpec
 from node.chat.events import CallArguments, CallEnd, CallStart, Event
 from node.chat.shapes import Shapes
+from node.chat.tool_call_parser import CLOSE_CALL, LONGEST_NAME, OPEN_CALL
 
 FUNCTION = "<function="
 END_FUNCTION = "</function>"
@@ -47,8 +47,8 @@ _BEGINNINGS = {end[:length] for end in _ENDS for length in range(1, len(end))}
 _LONGEST_BEGINNING = max(map(len, _BEGINNINGS))
 
 
-class XmlCallReader:
-    """Implements CallReader. Its buffer holds what is not yet understood, and stays short."""
+class XmlToolCallParser:
+    """Implements ToolCallParser. Its buffer holds what is not yet understood, and stays short."""
 
     def __init__(self, tools: Mapping[str, ToolSpec]) -> None:
         self.rest: str | None = None

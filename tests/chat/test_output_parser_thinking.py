@@ -9,7 +9,7 @@ import pytest
 
 from node.chat.chat import Chat
 from node.chat.events import CallStart, Thinking
-from tests.chat.answers import JSON, XML, answer, events_of, js, machine, parts, xml
+from tests.chat.answers import JSON, XML, answer, events_of, js, parser_of, parts, xml
 
 BEND = ("call", "get_weather", '{"city": "Bend"}')
 RENO = ("call", "get_weather", '{"city": "Reno"}')
@@ -60,7 +60,7 @@ def test_B40_draft_in_thinking_is_not_called(tiny: Chat, form: Any) -> None:
 
 
 def test_B41_draft_of_the_same_call_is_not_called_twice(tiny: Chat) -> None:
-    made = machine(tiny, thinking_open=True)
+    made = parser_of(tiny, thinking_open=True)
     events = events_of(made, tiny.written(f"so:\n{bend}\n</think>\n\n{bend}"))
     assert parts(events) == [("thinking", f"so:\n{bend}"), BEND]
     assert made.calls == 1
@@ -74,7 +74,7 @@ def test_B63_parameters_drafted_in_thinking_do_not_reach_the_call(tiny: Chat) ->
 @pytest.mark.parametrize("form", [XML, JSON])
 def test_complete_call_at_the_end_of_thinking_is_real(tiny: Chat, form: Any) -> None:
     call = bend if form is XML else js("get_weather", city="Bend")
-    made = machine(tiny, form, thinking_open=True)
+    made = parser_of(tiny, form, thinking_open=True)
     ids = tiny.written("I call.\n\n")
     assert made.push(ids) == [Thinking("I call.")]
     assert made.push(tiny.written(call)) == []  # held: </think> may follow
@@ -134,14 +134,14 @@ def test_end_of_thinking_inside_a_draft_ends_thinking(tiny: Chat) -> None:
 
 
 def test_cut_after_a_complete_call_leaves_it_thinking(tiny: Chat) -> None:
-    made = machine(tiny, thinking_open=True)
+    made = parser_of(tiny, thinking_open=True)
     ids = tiny.written(f"so\n{bend}")
     assert parts(events_of(made, ids, cut=True)) == [("thinking", f"so\n{bend}")]
     assert (made.calls, made.thinking_tokens) == (0, len(ids))
 
 
 def test_draft_is_given_as_soon_as_it_can_not_be_real(tiny: Chat) -> None:
-    made = machine(tiny, thinking_open=True)
+    made = parser_of(tiny, thinking_open=True)
     assert made.push(tiny.written("<tool_call>")) == []
     assert made.push(tiny.written("x")) == [Thinking("<tool_call>x")]
     assert made.push(tiny.written("<tool_call>\n<function=unknown>\n<parameter=a>")) == [
@@ -153,10 +153,10 @@ def test_thinking_tokens_are_those_between_the_tags(tiny: Chat) -> None:
     encode, control = tiny.tokenizer.encode, tiny.tokenizer.control
     inside = [*encode("why the fox"), control["<tool_call>"], *encode(" so")]
     ids = [control["<think>"], *inside, control["</think>"], *encode("\n\nthe dog")]
-    made = machine(tiny)
+    made = parser_of(tiny)
     events_of(made, ids)
     assert (made.thinking_tokens, made.consumed) == (len(inside), len(ids))
-    made = machine(tiny, thinking_open=True)
+    made = parser_of(tiny, thinking_open=True)
     events_of(made, ids[1:])
     assert made.thinking_tokens == len(inside)
 
@@ -180,6 +180,6 @@ def test_spans_of_thinking_are_kept_apart(tiny: Chat) -> None:
 
 
 def test_no_call_of_a_draft_is_given_before_the_end(tiny: Chat) -> None:
-    made = machine(tiny, thinking_open=True)
+    made = parser_of(tiny, thinking_open=True)
     events = made.push(tiny.written(bend * 3))
     assert not any(isinstance(event, CallStart) for event in events)

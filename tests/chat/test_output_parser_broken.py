@@ -9,11 +9,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from node.chat.call_form import CallForm
 from node.chat.chat import Chat
 from node.chat.conversation import ToolSpec
 from node.chat.events import Event
-from tests.chat.answers import JSON, XML, answer, events_of, js, machine, parts, xml
+from node.chat.tool_call_format import ToolCallFormat
+from tests.chat.answers import JSON, XML, answer, events_of, js, parser_of, parts, xml
 
 NOW_CALL = ("call", "now", "{}")
 BEND = ("call", "get_weather", '{"city": "Bend"}')
@@ -21,9 +21,9 @@ bend = xml("get_weather", city="Bend")
 VALUE = "<tool_call>\n<function=write_file>\n<parameter=content>\n"
 
 
-def one_at_a_time(chat: Chat, text: str, form: CallForm = XML) -> list[Event]:
+def one_at_a_time(chat: Chat, text: str, form: ToolCallFormat = XML) -> list[Event]:
     ids = chat.written(text)
-    return events_of(machine(chat, form), ids, range(len(ids)))
+    return events_of(parser_of(chat, form), ids, range(len(ids)))
 
 
 NO_CALLS = {
@@ -156,7 +156,7 @@ def test_cut_in_a_call_gives_nothing_twice(tiny: Chat) -> None:
 @pytest.mark.parametrize("form", [XML, JSON])
 def test_name_without_end_is_no_name(tiny: Chat, form: Any) -> None:
     opening = "<tool_call>\n<function=" if form is XML else '<tool_call>\n{"name": "'
-    made = machine(tiny, form)
+    made = parser_of(tiny, form)
     assert parts(made.push(tiny.written(opening + "a" * 1100))) == [("text", opening + "a" * 1100)]
     if form is XML:
         text = "<tool_call>\n<function=f>\n<parameter="
@@ -165,7 +165,7 @@ def test_name_without_end_is_no_name(tiny: Chat, form: Any) -> None:
 
 def test_nesting_without_end_is_no_json(tiny: Chat) -> None:
     deep = f'{START}"arguments": {{"a": ' + "[" * 500
-    made = machine(tiny, JSON)
+    made = parser_of(tiny, JSON)
     assert [part[0] for part in parts(events_of(made, tiny.written(deep)))] == ["open call", "text"]
     tools = [ToolSpec("f", "", {"properties": {"a": {"type": "array"}}})]
     value = "[" * 5000 + "]" * 5000
@@ -188,7 +188,7 @@ JSON_PIECES += ["}", "{", "}}", ", ", "null", "\\", "[", "\n"]
 @pytest.mark.parametrize("form", [XML, JSON])
 @settings(deadline=None, max_examples=250)
 @given(data=st.data())
-def test_no_word_is_lost_where_a_turn_ends(tiny: Chat, form: CallForm, data: st.DataObject) -> None:
+def test_no_word_is_lost_where_a_turn_ends(tiny: Chat, form: ToolCallFormat, data: st.DataObject) -> None:
     written, words = "<tool_call>", 0
     pieces = data.draw(st.lists(st.sampled_from(XML_PIECES if form is XML else JSON_PIECES), max_size=20))
     for number, piece in enumerate(pieces):

@@ -8,7 +8,7 @@ import pytest
 
 from node.chat.chat import Chat
 from node.chat.events import Text, Thinking
-from tests.chat.answers import JSON, XML, answer, events_of, js, machine, parts, xml
+from tests.chat.answers import JSON, XML, answer, events_of, js, parser_of, parts, xml
 
 CALL = ("call", "now", "{}")
 
@@ -58,14 +58,14 @@ def test_white_space_at_seams_is_not_part_of_the_answer(tiny: Chat, written: str
 
 
 def test_white_space_is_held_back_until_something_follows(tiny: Chat) -> None:
-    made = machine(tiny)
+    made = parser_of(tiny)
     assert made.push(tiny.written("Sure.\n")) == [Text("Sure.")]
     assert made.push(tiny.written("\n")) == []
     assert made.push(tiny.written("Yes")) == [Text("\n\nYes")]
 
 
 def test_white_space_in_thinking_is_held_back_too(tiny: Chat) -> None:
-    made = machine(tiny, thinking_open=True)
+    made = parser_of(tiny, thinking_open=True)
     assert made.push(tiny.written("\nwhy. ")) == [Thinking("why.")]
     assert made.push(tiny.written("So")) == [Thinking(" So")]
     assert made.push(tiny.written("\n</think>\n\n")) == []
@@ -93,7 +93,7 @@ STOPPED = {
 
 @pytest.mark.parametrize("written", STOPPED, ids=repr)
 def test_stop_sequence_that_begins_with_white_space_holds_at_seams(tiny: Chat, written: str) -> None:
-    made = machine(tiny, stop_sequences=["\n\nHuman:"])
+    made = parser_of(tiny, stop_sequences=["\n\nHuman:"])
     ids = tiny.written(written.replace("CALL", xml("now")))
     expected = STOPPED[written]
     assert parts(events_of(made, ids)) == expected

@@ -1,4 +1,4 @@
-"""What is sampled under a constraint means the same to the output machine, which reads it."""
+"""What is sampled under a constraint means the same to the output parser, which reads it."""
 
 from __future__ import annotations
 
@@ -37,8 +37,10 @@ def test_calls_are_read_as_they_were_meant(demo: Chat, tiny: Chat, form: str) ->
         assert constraint is not None
         ids = RandomModel(chat, seed, likes=(*ENDINGS, *TAGS)).ids(constraint, width, 2000)
         assert ids[-1] in stop_ids(chat)
-        machine = chat.machine(Prompt("", (), thinking_open=True, turn_ends=()), (ToolSpec("f", "", schema),))
-        events = [*machine.push(ids[:-1]), *machine.end(cut=False)]
+        parser = chat.output_parser(
+            Prompt("", (), thinking_open=True, turn_ends=()), (ToolSpec("f", "", schema),)
+        )
+        events = [*parser.push(ids[:-1]), *parser.end(cut=False)]
         assert not [event for event in events if isinstance(event, Text)]
         arguments: list[str] = []
         for event in events:
@@ -63,8 +65,8 @@ def test_b31_nothing_of_the_forced_end_of_thinking_is_read(demo: Chat) -> None:
         ids.append(int(mask.nonzero()[0][0]) * 32 + int(mask[mask.nonzero()[0][0]]).bit_length() - 1)
         mask = constraint.mask((ids[-1],))
     ids += demo.tokenizer.encode("Answer.")
-    machine = demo.machine(Prompt("", (), thinking_open=True, turn_ends=()))
-    events = [*machine.push(ids), *machine.end(cut=False)]
+    parser = demo.output_parser(Prompt("", (), thinking_open=True, turn_ends=()))
+    events = [*parser.push(ids), *parser.end(cut=False)]
     thinking = "".join(event.text for event in events if isinstance(event, Thinking))
     assert thinking == b"".join(map(demo.tokenizer.token_bytes, thought)).decode()
     assert "".join(event.text for event in events if isinstance(event, Text)) == "Answer."

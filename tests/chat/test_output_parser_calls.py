@@ -10,8 +10,8 @@ import pytest
 from node.chat.chat import Chat
 from node.chat.conversation import ToolSpec
 from node.chat.events import CallArguments, CallEnd, CallStart, Event
-from node.chat.xml_call import XmlCallReader
-from tests.chat.answers import JSON, NOW, TOOLS, XML, answer, events_of, js, machine, parts, xml
+from node.chat.xml_tool_call import XmlToolCallParser
+from tests.chat.answers import JSON, NOW, TOOLS, XML, answer, events_of, js, parser_of, parts, xml
 
 NOW_CALL = ("call", "now", "{}")
 BEND = ("call", "get_weather", '{"city": "Bend"}')
@@ -22,7 +22,7 @@ JSON_VALUE = '<tool_call>\n{"name": "write_file", "arguments": {"content": "'
 
 
 def one_at_a_time(chat: Chat, text: str, form: Any = XML, **options: Any) -> list[Event]:
-    made = machine(chat, form, **options)
+    made = parser_of(chat, form, **options)
     return [event for number in chat.written(text) for event in made.push([number])] + made.end(cut=False)
 
 
@@ -49,7 +49,7 @@ def test_B22_malformed_output_is_given_back_as_text(tiny: Chat, form: Any) -> No
 @pytest.mark.parametrize("tail", ["", "\n", " \n\n"])
 def test_B43_tag_then_end_of_turn_calls_nothing(tiny: Chat, form: Any, tail: str) -> None:
     for cut in (True, False):
-        made = machine(tiny, form)
+        made = parser_of(tiny, form)
         events = events_of(made, tiny.written(f"Sure.\n\n<tool_call>{tail}"), cut=cut)
         assert (parts(events), made.calls) == ([("text", "Sure.")], 0)
 
@@ -57,7 +57,7 @@ def test_B43_tag_then_end_of_turn_calls_nothing(tiny: Chat, form: Any, tail: str
 @pytest.mark.parametrize("form", [XML, JSON])
 def test_B45_call_that_is_cut_has_no_end_and_nothing_invented(tiny: Chat, form: Any) -> None:
     text = VALUE if form is XML else JSON_VALUE
-    made = machine(tiny, form)
+    made = parser_of(tiny, form)
     events = events_of(made, tiny.written(f"Sure.\n\n{text}Roses are"), cut=True)
     assert parts(events) == [("text", "Sure."), ("open call", "write_file", '{"content": "Roses are')]
     assert made.calls == 0
@@ -79,7 +79,7 @@ def test_B75_call_alone_has_no_text_beside_it(tiny: Chat, form: Any) -> None:
 def test_B42_complete_calls_are_counted_so_that_the_stop_reason_is_true(
     tiny: Chat, text: str, calls: int
 ) -> None:
-    made = machine(tiny)
+    made = parser_of(tiny)
     events_of(made, tiny.written(text))
     assert made.calls == calls
 
@@ -90,7 +90,7 @@ def test_B48_white_space_between_calls_is_no_text(tiny: Chat) -> None:
 
 def test_B51_two_calls_of_one_tool_keep_their_arguments(tiny: Chat) -> None:
     text = "\n".join([bend, reno] * 6)
-    made = machine(tiny)
+    made = parser_of(tiny)
     assert parts(events_of(made, tiny.written(text))) == [BEND, RENO] * 6
     assert made.calls == 12
 
@@ -100,12 +100,12 @@ def test_B52_any_number_of_tokens_a_step_gives_the_same_calls(tiny: Chat, step: 
     write = xml("write_file", path="p", content="a\nb")
     ids = tiny.written(f"Two.\n\n{bend}\n{write}\n{xml('now')}")
     expected = [("text", "Two."), BEND, ("call", "write_file", '{"path": "p", "content": "a\\nb"}'), NOW_CALL]
-    assert parts(events_of(machine(tiny), ids, range(0, len(ids), step))) == expected
+    assert parts(events_of(parser_of(tiny), ids, range(0, len(ids), step))) == expected
 
 
 @pytest.mark.parametrize("form", [XML, JSON])
 def test_B54_long_string_is_streamed_as_it_decodes(tiny: Chat, form: Any) -> None:
-    made = machine(tiny, form)
+    made = parser_of(tiny, form)
     assert made.push(tiny.written(VALUE if form is XML else JSON_VALUE))[0] == CallStart("write_file")
     for word in ("Roses", " are", " red", ",", " violets"):
         (fragment,) = fragments(made.push(tiny.written(word)))
@@ -130,23 +130,23 @@ def test_B56_fragments_are_valid_json_whatever_the_value_holds(tiny: Chat, form:
 
 
 def test_B57_text_streams_though_there_are_tools(tiny: Chat) -> None:
-    made = machine(tiny)
+    made = parser_of(tiny)
     words = tiny.tokenizer.encode("the quick brown fox jumps over the lazy dog a < b </ c <tool_")
     assert sum(bool(made.push([number])) for number in words) > 20
 
 
 def test_call_starts_when_its_arguments_begin(tiny: Chat) -> None:
-    made = machine(tiny)
+    made = parser_of(tiny)
     assert made.push(tiny.written("<tool_call>\n<function=now>\n<parameter=a")) == []
     assert made.push(tiny.written(">")) == [CallStart("now")]
-    made = machine(tiny)
+    made = parser_of(tiny)
     assert made.push(tiny.written("<tool_call>\n<function=now>\n</function")) == []
     assert made.push(tiny.written(">")) == [CallStart("now"), CallArguments("{}"), CallEnd()]
     for opening in ("", '"'):
-        made = machine(tiny, JSON)
+        made = parser_of(tiny, JSON)
         assert made.push(tiny.written(f'<tool_call>\n{{"name": "now", "arguments": {opening}')) == []
         assert made.push(tiny.written("{")) == [CallStart("now")]
-    made = machine(tiny, JSON)
+    made = parser_of(tiny, JSON)
     assert made.push(tiny.written('<tool_call>\n{"name": "now"')) == []
     assert made.push(tiny.written("}")) == [CallStart("now"), CallArguments("{}"), CallEnd()]
 
@@ -161,7 +161,7 @@ def test_unknown_tool_is_called_all_the_same(tiny: Chat, form: Any) -> None:
 @pytest.mark.parametrize("form", [XML, JSON])
 def test_only_the_first_of_calls_that_must_not_be_parallel(tiny: Chat, form: Any) -> None:
     call = xml("now") if form is XML else js("now")
-    made = machine(tiny, form, parallel=False)
+    made = parser_of(tiny, form, parallel=False)
     ids = tiny.written(f"a\n{call}\n{call} b")
     events = events_of(made, ids)
     assert parts(events) == [("text", "a"), NOW_CALL]
@@ -284,11 +284,11 @@ def test_json_arguments_that_are_null_are_none(tiny: Chat) -> None:
 
 
 def test_reader_takes_a_whole_call_at_once() -> None:
-    reader = XmlCallReader({})
+    parser = XmlToolCallParser({})
     value = "\n </parameter>\n\n"
-    events = reader.push(f"\n<function=f>\n<parameter=a>\n{value}\n</parameter>\n</function>\nsoon")
+    events = parser.push(f"\n<function=f>\n<parameter=a>\n{value}\n</parameter>\n</function>\nsoon")
     assert parts(events) == [("call", "f", json.dumps({"a": value}))]
-    assert reader.rest == "\nsoon"
+    assert parser.rest == "\nsoon"
 
 
 def test_value_may_begin_with_a_control_token(tiny: Chat) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from node.chat.call_reader import LONGEST_NAME, OPEN_CALL
 from node.chat.events import CallArguments, CallEnd, CallStart, Event
 from node.chat.json_reader import WHITE, JsonError, StringReader, ValueReader
+from node.chat.tool_call_parser import LONGEST_NAME, OPEN_CALL
 
 ARGUMENTS = ("arguments", "parameters")  # the second is what models know from elsewhere
 
 
-class JsonCallReader:
-    """Implements CallReader. Arguments may be an object or a string that holds one, and may precede the name."""
+class JsonToolCallParser:
+    """Implements ToolCallParser. Arguments may be an object or a string that holds one, and may precede the name."""
 
     def __init__(self) -> None:
         self.rest: str | None = None

@@ -1,4 +1,4 @@
-"""The machine as such: tokens in, events out; text, stop sequences, counting."""
+"""The parser as such: tokens in, events out; text, stop sequences, counting."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from node.chat.call_form import CallForm
 from node.chat.chat import Chat
 from node.chat.events import CallStart, Event, Text, Thinking, merge
 from node.chat.prompt import Prompt
-from tests.chat.answers import JSON, TOOLS, XML, answer, events_of, js, machine, parts, xml
+from node.chat.tool_call_format import ToolCallFormat
+from tests.chat.answers import JSON, TOOLS, XML, answer, events_of, js, parser_of, parts, xml
 
 
 def test_text_becomes_one_event_a_push(tiny: Chat) -> None:
-    made = machine(tiny)
+    made = parser_of(tiny)
     assert made.push(tiny.tokenizer.encode("the quick fox")) == [Text("the quick fox")]
     assert made.push([]) == []
     assert made.end(cut=False) == []
@@ -83,7 +83,7 @@ def test_any_chunking_of_any_ids_folds_to_the_same_parts(tiny: Chat, data: st.Da
         "parallel": data.draw(st.booleans()),
     }
     cut = data.draw(st.booleans())
-    whole, cut_up = machine(tiny, **options), machine(tiny, **options)
+    whole, cut_up = parser_of(tiny, **options), parser_of(tiny, **options)
     expected = parts(events_of(whole, ids, cut=cut))
     cuts = data.draw(st.lists(st.integers(0, len(ids)), max_size=6))
     assert parts(events_of(cut_up, ids, cuts, cut=cut)) == expected
@@ -97,20 +97,20 @@ def test_any_chunking_of_any_ids_folds_to_the_same_parts(tiny: Chat, data: st.Da
 
 def test_nothing_comes_after_the_end(tiny: Chat) -> None:
     for text in ("the fox \n", "the <tool_call>", "<tool_call>\n<function=now>", "<think>the <tool_call>"):
-        made = machine(tiny)
+        made = parser_of(tiny)
         events_of(made, tiny.written(text))
         assert made.end(cut=False) == []
 
 
 def test_B76_matched_stop_sequence_is_reported(tiny: Chat) -> None:
-    made = machine(tiny, stop_sequences=["4"])
+    made = parser_of(tiny, stop_sequences=["4"])
     assert parts(events_of(made, tiny.written("1 2 3 4 5 6 7 8 9"))) == [("text", "1 2 3 ")]
     assert (made.matched, made.done) == ("4", True)
 
 
 def test_B77_stop_sequence_is_found_across_tokens(tiny: Chat) -> None:
     ids = [number for letter in "A B C D E F" for number in tiny.tokenizer.encode(letter)]
-    made = machine(tiny, stop_sequences=["C D"])
+    made = parser_of(tiny, stop_sequences=["C D"])
     assert [made.push([number]) for number in ids[:4]] == [[Text("A")], [], [Text(" B")], []]
     assert made.push(ids[4:]) == [Text(" ")]
     assert (made.matched, made.consumed) == ("C D", 7)
@@ -118,13 +118,13 @@ def test_B77_stop_sequence_is_found_across_tokens(tiny: Chat) -> None:
 
 
 def test_consumed_counts_tokens_without_text(tiny: Chat) -> None:
-    made = machine(tiny)
+    made = parser_of(tiny)
     assert made.push([tiny.tokenizer.control["<|im_end|>"], tiny.tokenizer.vocabulary_size]) == []
     assert made.consumed == 2
 
 
 def test_start_of_a_stop_sequence_is_given_at_the_end(tiny: Chat) -> None:
-    made = machine(tiny, stop_sequences=["fox!"])
+    made = parser_of(tiny, stop_sequences=["fox!"])
     assert made.push(tiny.tokenizer.encode("the fox")) == [Text("the")]
     assert made.end(cut=False) == [Text(" fox")]
 
@@ -157,7 +157,7 @@ def test_stop_sequence_does_not_span_thinking(tiny: Chat) -> None:
 
 
 def test_stop_sequence_in_what_was_no_call_after_all(tiny: Chat) -> None:
-    made = machine(tiny, stop_sequences=["all> no"])
+    made = parser_of(tiny, stop_sequences=["all> no"])
     assert parts(events_of(made, tiny.written("a <tool_call> no call"))) == [("text", "a <tool_c")]
     assert made.matched == "all> no"
 
@@ -169,7 +169,7 @@ def test_stop_sequence_in_what_the_end_of_a_call_gives_back(tiny: Chat) -> None:
 
 
 def test_stop_sequence_in_a_tail_that_only_the_end_gives_back(tiny: Chat) -> None:
-    made = machine(tiny, stop_sequences=["function="])
+    made = parser_of(tiny, stop_sequences=["function="])
     assert parts(events_of(made, tiny.written("a <tool_call>\n<function=b"))) == [
         ("text", "a <tool_call>\n<")
     ]
@@ -180,7 +180,7 @@ def test_B79_characters_split_over_tokens_come_whole(tiny: Chat) -> None:
     text = "👨‍👩‍👧‍👦 " * 10 + "d’ábelské"
     tokens = byte_tokens(tiny)
     ids = [tokens[byte] for byte in text.encode()]
-    made = machine(tiny)
+    made = parser_of(tiny)
     events = [event for number in ids for event in made.push([number])]
     assert "".join(event.text for event in events if isinstance(event, Text)) == text
     assert made.end(cut=False) == []
@@ -196,7 +196,7 @@ def byte_tokens(chat: Chat) -> dict[int, int]:
 
 @pytest.mark.parametrize("before", ["", "<think>\n", "<tool_call>\n<function=f>\n<parameter=a>\n"])
 def test_half_a_character_at_the_end_is_one_replacement(tiny: Chat, before: str) -> None:
-    made = machine(tiny)
+    made = parser_of(tiny)
     events = events_of(made, tiny.written(before + "é😀")[:-1], cut=True)
     assert parts(events)[-1][-1].removeprefix('{"a": "') == "é\ufffd"
 
@@ -204,7 +204,7 @@ def test_half_a_character_at_the_end_is_one_replacement(tiny: Chat, before: str)
 def test_control_tokens_spelled_as_text_are_text(tiny: Chat) -> None:
     text = f"<think>a</think> {xml('now')} {js('now')}"
     for form in (XML, JSON, None):
-        made = machine(tiny, form)
+        made = parser_of(tiny, form)
         assert parts(events_of(made, tiny.tokenizer.encode(text))) == [("text", text)]
 
 
@@ -219,7 +219,7 @@ def test_qwen25_has_no_tokens_of_thinking(qwen25: Chat) -> None:
 
 
 def test_form_is_the_one_that_the_template_teaches(shared_templates: dict[str, str]) -> None:
-    forms = {name: CallForm.of(source) for name, source in shared_templates.items()}
+    forms = {name: ToolCallFormat.of(source) for name, source in shared_templates.items()}
     assert {name for name, form in forms.items() if form is JSON} == {
         "qwen2.5",
         "qwen3",
@@ -227,7 +227,7 @@ def test_form_is_the_one_that_the_template_teaches(shared_templates: dict[str, s
         "qwen3-original-2025-04",
     }
     assert {form for form in forms.values() if form is not JSON} == {XML}
-    assert CallForm.of("{{ messages[0].content }}") is None
+    assert ToolCallFormat.of("{{ messages[0].content }}") is None
 
 
 @pytest.fixture(scope="module")
@@ -237,14 +237,16 @@ def shared_templates(request: pytest.FixtureRequest) -> dict[str, str]:
 
 
 def test_chat_makes_machines_for_its_template(qwen35: Chat) -> None:
-    made = qwen35.machine(Prompt("", (), thinking_open=True, turn_ends=()), TOOLS, ["fox"], parallel=False)
+    made = qwen35.output_parser(
+        Prompt("", (), thinking_open=True, turn_ends=()), TOOLS, ["fox"], parallel=False
+    )
     text = f"a\n</think>\n\nb{xml('now')}{xml('now')}"
     assert parts(events_of(made, qwen35.written(text))) == [
         ("thinking", "a"),
         ("text", "b"),
         ("call", "now", "{}"),
     ]
-    made = qwen35.machine(Prompt("", (), thinking_open=False, turn_ends=()), stop_sequences=["fox"])
+    made = qwen35.output_parser(Prompt("", (), thinking_open=False, turn_ends=()), stop_sequences=["fox"])
     assert parts(events_of(made, qwen35.written("the fox"))) == [("text", "the ")]
 
 
@@ -274,9 +276,9 @@ JSON_VALUE = '<tool_call>\n{"name": "write_file", "arguments": {"content": "'
         (JSON, '<tool_call>\n{"name": "', "a"),
     ],
 )
-def test_cost_is_linear_in_the_output(tiny: Chat, form: CallForm, start: str, repeated: str) -> None:
+def test_cost_is_linear_in_the_output(tiny: Chat, form: ToolCallFormat, start: str, repeated: str) -> None:
     def seconds(count: int) -> float:
-        made = machine(tiny, form)
+        made = parser_of(tiny, form)
         made.push(tiny.written(start))
         ids = tiny.written(repeated)
         began = time.process_time()
@@ -293,4 +295,4 @@ def test_half_a_character_does_not_reach_over_a_tag(tiny: Chat) -> None:
     half, call = tiny.written("é")[:-1], tiny.written(xml("now"))
     rest = tiny.written("é")[-1:]
     expected = [("text", "\ufffd"), ("call", "now", "{}"), ("text", "\ufffd")]
-    assert parts(events_of(machine(tiny), [*half, *call, *rest])) == expected
+    assert parts(events_of(parser_of(tiny), [*half, *call, *rest])) == expected

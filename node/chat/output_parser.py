@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from node.chat.call_form import CallForm
-from node.chat.call_reader import CLOSE_CALL, OPEN_CALL, CallReader
 from node.chat.conversation import ToolSpec
 from node.chat.detokenizer import Detokenizer
 from node.chat.draft import Draft
@@ -13,12 +11,14 @@ from node.chat.events import CallEnd, CallStart, Event, Text, Thinking, merge
 from node.chat.seams import NEWLINES, Passage
 from node.chat.stops import StopMatcher
 from node.chat.tokenizer import Tokenizer
+from node.chat.tool_call_format import ToolCallFormat
+from node.chat.tool_call_parser import CLOSE_CALL, OPEN_CALL, ToolCallParser
 
 OPEN_THINKING = "<think>"
 CLOSE_THINKING = "</think>"
 
 
-class OutputMachine:
+class OutputParser:
     """A state machine over tokens, for one answer: thinking, then text, then calls. Any ids in, events out.
 
     Tags count where they are tokens of their own; what only reads like one is text. Text is made of passages:
@@ -33,17 +33,17 @@ class OutputMachine:
         self,
         tokenizer: Tokenizer,
         *,
-        form: CallForm | None,
+        call_format: ToolCallFormat | None,
         tools: Sequence[ToolSpec] = (),
         stop_sequences: Sequence[str] = (),
         thinking_open: bool = False,
         parallel: bool = True,
     ) -> None:
-        """`form` is None where calls are but text. If not `parallel`, the answer is done with the first call."""
+        """`call_format` is None where calls are but text. If not `parallel`, the answer is done with the first call."""
         self.consumed = 0
         self.thinking_tokens = 0
         self.calls = 0
-        self._form = form
+        self._format = call_format
         self._tools = {tool.name: tool for tool in tools}
         self._parallel = parallel
         self._tags = {
@@ -56,7 +56,7 @@ class OutputMachine:
         self._thinking = thinking_open
         self._thought = False  # what was given last is thinking
         self._passage = Passage(StopMatcher(()), NEWLINES) if thinking_open else Passage(self._stops)
-        self._call: CallReader | None = None
+        self._call: ToolCallParser | None = None
         self._draft: Draft | None = None
         self._tokens_before_draft = 0
         self._events: list[Event] = []
@@ -122,8 +122,8 @@ class OutputMachine:
             self._show(self._passage.push(text))
 
     def _tag_in_text(self, tag: str) -> None:
-        if tag == OPEN_CALL and self._form is not None:
-            self._call = self._form.reader(self._tools)
+        if tag == OPEN_CALL and self._format is not None:
+            self._call = self._format.parser(self._tools)
         elif tag in (OPEN_THINKING, CLOSE_THINKING) and self._passage.blank:
             self._thinking = tag == OPEN_THINKING
             self._passage = (
@@ -144,13 +144,13 @@ class OutputMachine:
             if self._draft.mark(tag):
                 return
             self._drop_draft()
-        if tag == OPEN_CALL and self._form is not None:
-            self._draft = Draft(self._form, self._tools)
+        if tag == OPEN_CALL and self._format is not None:
+            self._draft = Draft(self._format, self._tools)
             self._tokens_before_draft = self.thinking_tokens - 1
         elif tag != OPEN_THINKING or not self._passage.blank:
             self._show(self._passage.push(tag))
 
-    def _tag_in_call(self, call: CallReader, tag: str) -> None:
+    def _tag_in_call(self, call: ToolCallParser, tag: str) -> None:
         if call.inside:
             self._read(call, call.push(tag))
             return
@@ -160,7 +160,7 @@ class OutputMachine:
         if not understood and not self.done:
             self._tag_in_text(tag)
 
-    def _read(self, call: CallReader, events: list[Event]) -> None:
+    def _read(self, call: ToolCallParser, events: list[Event]) -> None:
         self._give_calls(events)
         if call.rest is not None and not self.done:
             self._call = None
@@ -202,7 +202,7 @@ class OutputMachine:
         self._close_thinking()
         self._give_calls(draft.events)
 
-    def _end_call(self, call: CallReader, cut: bool) -> None:
+    def _end_call(self, call: ToolCallParser, cut: bool) -> None:
         self._call = None
         if not cut:
             self._give_calls(call.close())

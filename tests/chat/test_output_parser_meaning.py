@@ -11,10 +11,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from node.chat.call_form import CallForm
 from node.chat.chat import Chat
 from node.chat.conversation import ToolSpec
-from tests.chat.answers import JSON, XML, events_of, machine, parts
+from node.chat.tool_call_format import ToolCallFormat
+from tests.chat.answers import JSON, XML, events_of, parser_of, parts
 
 TAGS = [
     "<tool_call>",
@@ -95,7 +95,7 @@ class Meant:
     def part(self) -> tuple[str, str, str]:
         return ("call", self.name, json.dumps(self.arguments, ensure_ascii=False))
 
-    def written(self, form: CallForm, style: dict[str, Any]) -> str:
+    def written(self, form: ToolCallFormat, style: dict[str, Any]) -> str:
         if form is JSON:
             return f"\n{json.dumps({'name': self.name, 'arguments': self.arguments}, **style)}\n"
         values = [
@@ -134,7 +134,7 @@ class Answer:
 
 
 @st.composite
-def answers(draw: st.DrawFn, chat: Chat, form: CallForm) -> Answer:
+def answers(draw: st.DrawFn, chat: Chat, form: ToolCallFormat) -> Answer:
     """Thinking, text and calls in order, as ids: in few tokens or in one for each character."""
     control = chat.tokenizer.control
     style = {"ensure_ascii": draw(st.booleans()), "indent": draw(st.sampled_from([None, 1]))}
@@ -173,10 +173,10 @@ def answers(draw: st.DrawFn, chat: Chat, form: CallForm) -> Answer:
 @pytest.mark.parametrize("form", [XML, JSON])
 @settings(deadline=None, max_examples=80)
 @given(data=st.data())
-def test_events_are_what_was_meant(tiny: Chat, form: CallForm, data: st.DataObject) -> None:
+def test_events_are_what_was_meant(tiny: Chat, form: Any, data: st.DataObject) -> None:
     answer = data.draw(answers(tiny, form))
     cuts = data.draw(st.lists(st.integers(0, len(answer.ids)), max_size=8) | st.just(range(len(answer.ids))))
-    made = machine(tiny, form, tools=answer.tools)
+    made = parser_of(tiny, form, tools=answer.tools)
     assert parts(events_of(made, answer.ids, cuts)) == answer.parts
     assert (made.consumed, made.calls) == (len(answer.ids), sum(part[0] == "call" for part in answer.parts))
 
@@ -184,10 +184,12 @@ def test_events_are_what_was_meant(tiny: Chat, form: CallForm, data: st.DataObje
 @pytest.mark.parametrize("form", [XML, JSON])
 @settings(deadline=None, max_examples=80)
 @given(data=st.data())
-def test_cut_answer_is_a_beginning_of_what_was_meant(tiny: Chat, form: CallForm, data: st.DataObject) -> None:
+def test_cut_answer_is_a_beginning_of_what_was_meant(
+    tiny: Chat, form: ToolCallFormat, data: st.DataObject
+) -> None:
     answer = data.draw(answers(tiny, form))
     end = data.draw(st.integers(0, len(answer.ids)))
-    found = parts(events_of(machine(tiny, form, tools=answer.tools), answer.ids[:end], cut=True))
+    found = parts(events_of(parser_of(tiny, form, tools=answer.tools), answer.ids[:end], cut=True))
     assert len(found) <= len(answer.parts)
     assert found[:-1] == answer.parts[: max(len(found) - 1, 0)]
     if found:
@@ -211,7 +213,7 @@ def test_call_is_real_in_thinking_only_where_the_turn_ends_after_it(tiny: Chat, 
     cuts = data.draw(st.lists(st.integers(0, len(draft)), max_size=4))
 
     def found(ids: list[int], *, cut: bool = False) -> list[tuple[str, ...]]:
-        made = machine(tiny, form, tools=tools, thinking_open=True)
+        made = parser_of(tiny, form, tools=tools, thinking_open=True)
         return parts(events_of(made, [*tiny.written("so:"), *ids], cuts, cut=cut))
 
     text = f"so:{composed(call)}"
