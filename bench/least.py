@@ -48,7 +48,7 @@ def _of_every_model(step: Step) -> dict[str, float]:
     # x, residual, y and their sum; the first norm has no residual, and nobody reads the sum of the last.
     activations = 4 * (2 * c.layers + 1) - 2 - 1
     return {
-        # A host's id, a relayed one and its slot, a position, the angles of its sine and cosine; the id that is run.
+        # A host's id, a sampled one and its slot, a position, the angles of its sine and cosine; the id that is run.
         "inputs": n * (5 * WORD + c.rope.width * WIDE),
         "embedding": n * (WORD + 2 * h * w),
         "norms": (activations * n * h + (2 * c.layers + 1) * h) * w,

@@ -150,8 +150,8 @@ def delta_solve_kernel(
         for part in range(DK // TILE):
             k = tl.load(of_key + part * TILE, mask=here[:, None], other=0.0)
             A = tl.dot(k, tl.trans(k), A, input_precision=STATE)
-        fade = tl.exp(tl.where(i[:, None] > i[None, :], G[:, None] - G[None, :], float("-inf")))
-        T = inverse(A * fade * beta[:, None], tl.minimum(length - number * CHUNK, CHUNK).to(tl.int32), CHUNK)
+        decay = tl.exp(tl.where(i[:, None] > i[None, :], G[:, None] - G[None, :], float("-inf")))
+        T = inverse(A * decay * beta[:, None], tl.minimum(length - number * CHUNK, CHUNK).to(tl.int32), CHUNK)
         T = operand(T, STATE)
         of_w = w_out + (token * HV + h)[:, None] * DK + c[None, :]
         for part in range(DK // TILE):
@@ -265,8 +265,8 @@ def delta_output_kernel(
         k = tl.load(k_in + of_key, mask=here[:, None], other=0.0).to(q.dtype)
         G = tl.load(g_in + token * HV + h, mask=here, other=0.0)
         later = (i[:, None] >= i[None, :]) & here[:, None]
-        fade = tl.exp(tl.where(later, G[:, None] - G[None, :], float("-inf")))
-        within = tl.dot(q, tl.trans(k)) * fade
+        decay = tl.exp(tl.where(later, G[:, None] - G[None, :], float("-inf")))
+        within = tl.dot(q, tl.trans(k)) * decay
         S = tl.load(starts_in + (index * HV + h) * DK * DV + keys[:, None] * DV + values[None, :])
         o = tl.dot(q, S) * tl.exp(G)[:, None]
         fresh = tl.load(fresh_in + of_value, mask=here[:, None], other=0.0)

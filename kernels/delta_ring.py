@@ -102,8 +102,8 @@ def reference(
     n = ring.pending[state_slots]
     old_k, old_e, old_g, last, held = _held(ring, state_slots, n)
     g = g + last
-    fade = (g[:, None] - old_g).masked_fill(~held, -torch.inf).exp()
-    kk, kq = ((old_k * x[:, None]).sum(-1).repeat_interleave(repeat, 2) * fade for x in (k, q))
+    decay = (g[:, None] - old_g).masked_fill(~held, -torch.inf).exp()
+    kk, kq = ((old_k * x[:, None]).sum(-1).repeat_interleave(repeat, 2) * decay for x in (k, q))
     s = states[state_slots] * g.exp()[..., None, None]
     qk = (q * k).sum(-1, keepdim=True).repeat_interleave(repeat, 1)
     ring.k[state_slots, n] = k
@@ -234,14 +234,14 @@ def check_ring(states: Tensor, ring: Ring, key_heads: int) -> None:
 
 @jit()
 def with_held(S, G, count, ring_k, ring_e, ring_g, slot, h, keys, values, HV, RATIO, DK, DV, RING):
-    """exp(G) S and the first `count` entries of the ring, each faded to G."""
+    """exp(G) S and the first `count` entries of the ring, each decayed to G."""
     S *= tl.exp(G)
     for j in range(count):
         entry = slot * RING + j
         k = tl.load(ring_k + (entry * (HV // RATIO) + h // RATIO) * DK + keys)
         e = tl.load(ring_e + (entry * HV + h) * DV + values)
-        fade = tl.exp(G - tl.load(ring_g + entry * HV + h))
-        S += k[:, None] * (fade * e)[None, :]
+        decay = tl.exp(G - tl.load(ring_g + entry * HV + h))
+        S += k[:, None] * (decay * e)[None, :]
     return S
 
 
@@ -313,11 +313,11 @@ def delta_ring_kernel(
             tl.load(dt_bias + h),
         )
         G = g + tl.sum(tl.where(j == n - 1, old_g, 0.0))
-        fade = tl.exp(tl.where(held, G - old_g, float("-inf")))
+        decay = tl.exp(tl.where(held, G - old_g, float("-inf")))
         grown = tl.exp(G)
-        read = grown * tl.sum(S * k[:, None], 0) + tl.sum((fade * kk)[:, None] * old_e, 0)
+        read = grown * tl.sum(S * k[:, None], 0) + tl.sum((decay * kk)[:, None] * old_e, 0)
         e = (v - read) * beta
-        o = grown * tl.sum(S * q[:, None], 0) + tl.sum((fade * kq)[:, None] * old_e, 0) + qk * e
+        o = grown * tl.sum(S * q[:, None], 0) + tl.sum((decay * kq)[:, None] * old_e, 0) + qk * e
         tl.store(out + (row * HV + h) * DV + values, o)
         shift_conv_state(x, window, 2 * HK * DK + h * DV + values, WIDTH, KERNEL)
         if n < RING - 1:

@@ -76,14 +76,14 @@ def chunked(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, s: Tensor)
     u, w = solved.split([value_dim, key_dim], dim=-1)
     within, grown_q = (q @ kt) * decay, q * grown
     last = g[..., -1:]
-    faded_kt = (k * (last - g).exp()[..., None]).transpose(-1, -2)
+    decayed_kt = (k * (last - g).exp()[..., None]).transpose(-1, -2)
     end = last.exp()[..., None]
     s = s.view(key_heads, -1, key_dim, value_dim)
     out = torch.empty_like(v)
     for n in range(len(v)):
         fresh = u[n] - w[n] @ s
         out[n] = grown_q[n] @ s + within[n] @ fresh
-        s = end[n] * s + faded_kt[n] @ fresh
+        s = end[n] * s + decayed_kt[n] @ fresh
     out = out.permute(0, 3, 1, 2, 4).reshape(-1, value_heads, value_dim)[:length]
     return out, s.reshape(value_heads, key_dim, value_dim)
 

@@ -180,10 +180,10 @@ def decode_attention_kernel(
         scores = tl.dot(q, tl.trans(k), input_precision="ieee")
         scores = tl.where(seen[None, :], scores, float("-inf"))
         new_peak = tl.maximum(peak, tl.max(scores, 1) * to_log2)
-        fade = tl.exp2(peak - new_peak)
+        rescale = tl.exp2(peak - new_peak)
         p = tl.exp2(scores * to_log2 - new_peak[:, None])
-        total = total * fade + tl.sum(p, 1)
-        o = tl.dot(p.to(v.dtype), v, o * fade[:, None], input_precision="ieee")
+        total = total * rescale + tl.sum(p, 1)
+        o = tl.dot(p.to(v.dtype), v, o * rescale[:, None], input_precision="ieee")
         peak = new_peak
     where = (heads * splits + split)[:, None] * D + d[None, :]
     tl.store(parts + where, o / total[:, None], mask=real[:, None])

@@ -168,8 +168,8 @@ def delta(make: Make) -> Iterator[Case]:
     shape = (2, 6, d.value_heads, d.key_dim, d.value_dim)
     ring = delta_ring.Ring.allocate(make.wide(*shape), d.key_heads)
     parts = (make.normal(*ring.k.shape, dtype=torch.float32, scale=0.1), make.wide(*ring.e.shape, scale=0.1))
-    fades = -make.wide(*ring.g.shape).abs().cumsum(2)
-    held = (*parts, fades, make.whole(0, 2, 0, 0, 3, 7))
+    decays = -make.wide(*ring.g.shape).abs().cumsum(2)
+    held = (*parts, decays, make.whole(0, 2, 0, 0, 3, 7))
 
     # A copy of the ring: entries that mean nothing may differ, and states and outputs tell of the others.
     def copied(parts: tuple[Tensor, ...]) -> delta_ring.Ring:

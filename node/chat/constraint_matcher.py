@@ -19,7 +19,7 @@ from node.chat.tokenizer import Tokenizer
 
 log = logging.getLogger("node.chat")
 
-SEAM = "\n\n"  # that templates write between the end of thinking and what follows
+BOUNDARY = "\n\n"  # that templates write between the end of thinking and what follows
 BETWEEN_CALLS = "\n"
 
 Bits = NDArray[np.uint32]
@@ -150,8 +150,8 @@ class ConstraintMatcher:
         if number == self._controls.end_think:
             shaped = self._output_constraints.shapes_answer
             self._phase = _Phase.START if shaped else _Phase.TEXT
-            if shaped and not forced:  # where the end was forced, the seam was with it
-                self._forced.extend(self._tokenizer.encode(SEAM))
+            if shaped and not forced:  # where the end was forced, the boundary was with it
+                self._forced.extend(self._tokenizer.encode(BOUNDARY))
         elif not forced:
             self._thought += 1
             self._spend(number)
@@ -163,7 +163,7 @@ class ConstraintMatcher:
             return
         if not self._tokenizer.token_bytes(last).endswith(b"\n"):
             self._forced.extend(self._tokenizer.encode("\n"))
-        self._forced.extend([self._controls.end_think, *self._tokenizer.encode(SEAM)])
+        self._forced.extend([self._controls.end_think, *self._tokenizer.encode(BOUNDARY)])
 
     def _begin_call(self) -> None:
         if self._matchers.call is not None:

@@ -8,7 +8,7 @@ from node.chat.conversation import ToolSpec
 from node.chat.detokenizer import Detokenizer
 from node.chat.draft import Draft
 from node.chat.events import CallEnd, CallStart, Event, Text, Thinking, merge
-from node.chat.seams import NEWLINES, Passage
+from node.chat.segment import NEWLINES, Segment
 from node.chat.stops import StopMatcher
 from node.chat.tokenizer import Tokenizer
 from node.chat.tool_call_format import ToolCallFormat
@@ -21,7 +21,7 @@ CLOSE_THINKING = "</think>"
 class OutputParser:
     """A state machine over tokens, for one answer: thinking, then text, then calls. Any ids in, events out.
 
-    Tags count where they are tokens of their own; what only reads like one is text. Text is made of passages:
+    Tags count where they are tokens of their own; what only reads like one is text. Text is made of segments:
     up to the first call, between two, after the last.
 
     consumed         tokens taken so far, the last of them the one that completed the answer: what usage counts
@@ -55,7 +55,7 @@ class OutputParser:
         self._stops = StopMatcher(stop_sequences)
         self._thinking = thinking_open
         self._thought = False  # what was given last is thinking
-        self._passage = Passage(StopMatcher(()), NEWLINES) if thinking_open else Passage(self._stops)
+        self._segment = Segment(StopMatcher(()), NEWLINES) if thinking_open else Segment(self._stops)
         self._call: ToolCallParser | None = None
         self._draft: Draft | None = None
         self._tokens_before_draft = 0
@@ -89,8 +89,8 @@ class OutputParser:
         if not self.done and self._call is not None:
             self._end_call(self._call, cut)
         if not self.done:
-            self._show(self._passage.end())
-            self._passage = Passage(self._stops)
+            self._show(self._segment.end())
+            self._segment = Segment(self._stops)
         return self._taken()
 
     def _take(self, number: int) -> None:
@@ -115,21 +115,21 @@ class OutputParser:
         if self._draft is not None:
             if not self._draft.write(text):
                 self._drop_draft()
-                self._show(self._passage.push(text))
+                self._show(self._segment.push(text))
         elif self._call is not None:
             self._read(self._call, self._call.push(text))
         else:
-            self._show(self._passage.push(text))
+            self._show(self._segment.push(text))
 
     def _tag_in_text(self, tag: str) -> None:
         if tag == OPEN_CALL and self._format is not None:
             self._call = self._format.parser(self._tools)
-        elif tag in (OPEN_THINKING, CLOSE_THINKING) and self._passage.blank:
+        elif tag in (OPEN_THINKING, CLOSE_THINKING) and self._segment.blank:
             self._thinking = tag == OPEN_THINKING
-            self._passage = (
-                Passage(StopMatcher(()), NEWLINES, "\n" if self._thought else "")
+            self._segment = (
+                Segment(StopMatcher(()), NEWLINES, "\n" if self._thought else "")
                 if self._thinking
-                else Passage(self._stops, NEWLINES)
+                else Segment(self._stops, NEWLINES)
             )
         else:
             self._write(tag)
@@ -147,8 +147,8 @@ class OutputParser:
         if tag == OPEN_CALL and self._format is not None:
             self._draft = Draft(self._format, self._tools)
             self._tokens_before_draft = self.thinking_tokens - 1
-        elif tag != OPEN_THINKING or not self._passage.blank:
-            self._show(self._passage.push(tag))
+        elif tag != OPEN_THINKING or not self._segment.blank:
+            self._show(self._segment.push(tag))
 
     def _tag_in_call(self, call: ToolCallParser, tag: str) -> None:
         if call.inside:
@@ -169,7 +169,7 @@ class OutputParser:
     def _give_calls(self, events: list[Event]) -> None:
         for event in events:
             if isinstance(event, CallStart):
-                self._end_passage()
+                self._end_segment()
                 self._thought = False
             self._events.append(event)
             if isinstance(event, CallEnd):
@@ -177,20 +177,20 @@ class OutputParser:
                 if self.done:
                     return
 
-    def _end_passage(self, leading: str | None = None) -> None:
-        """A seam: the template goes on, and text after it begins anew."""
-        self._show(self._passage.seam())
-        self._passage = Passage(self._stops, leading)
+    def _end_segment(self, leading: str | None = None) -> None:
+        """A boundary: the template goes on, and text after it begins anew."""
+        self._show(self._segment.boundary())
+        self._segment = Segment(self._stops, leading)
 
     def _close_thinking(self) -> None:
-        self._end_passage(NEWLINES)
+        self._end_segment(NEWLINES)
         self._thinking = False
 
     def _drop_draft(self) -> None:
         """It was but a draft: thinking, word for word."""
         draft, self._draft = self._draft, None
         if draft is not None:
-            self._show(self._passage.push(draft.text))
+            self._show(self._segment.push(draft.text))
 
     def _end_thinking(self, cut: bool) -> None:
         draft = self._draft
@@ -210,7 +210,7 @@ class OutputParser:
         if rest.removeprefix(OPEN_CALL).strip():
             self._write(rest)
         else:  # a call, or nothing after <tool_call>
-            self._end_passage()
+            self._end_segment()
 
     def _show(self, text: str) -> None:
         if text:

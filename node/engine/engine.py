@@ -33,8 +33,8 @@ SETTLED_SECONDS = (
 QUEUED_TOKENS = 2**22  # of prompts that wait: 32 MiB of ids, and minutes of work for any one device
 
 
-class Pass(Protocol):
-    """A forward pass that has been launched."""
+class StepHandle(Protocol):
+    """A forward pass that has been handle."""
 
     def sample(self, get_metadata: GetSamplingMetadata) -> None:
         """Launch the sampling after it."""
@@ -52,8 +52,8 @@ class Runner(Protocol):
 
 
 class AheadRunner(Runner, Protocol):
-    def launch(self, plan: StepPlan) -> Pass:
-        """Begin a step, after those launched before it; the plan's relays are of the last one's samples."""
+    def launch(self, plan: StepPlan) -> StepHandle:
+        """Begin a step, after those launched before it; the plan's future_tokens are of the last one's samples."""
         ...
 
 
@@ -90,7 +90,7 @@ class Engine:
         self._ahead = ahead
         self._recorder = recorder
         self._metadata_builder = SamplingMetadataBuilder()
-        self._flight: tuple[Step, Pass] | None = None
+        self._flight: tuple[Step, StepHandle] | None = None
         self._most_live = scheduler.budget.sequences + queue
         self._most_tokens = queued_tokens
         self._inbox: deque[Callable[[], None]] = deque()
@@ -230,11 +230,11 @@ class Engine:
         assert self._ahead is not None
         before, self._flight = self._flight, None
         step = self._scheduler.plan()
-        launched = None
+        handle = None
         if step is not None:
             self._record(step)
             try:
-                launched = self._ahead.launch(step.plan)
+                handle = self._ahead.launch(step.plan)
             except Exception:
                 if before is not None:
                     self._finish(*before)
@@ -242,20 +242,20 @@ class Engine:
                 return True
         if before is not None:
             self._finish(*before)
-        if step is not None and launched is not None:
+        if step is not None and handle is not None:
             try:
-                launched.sample(
+                handle.sample(
                     self._metadata_builder.begin(step.sampling)
                 )  # the ids they depend on are known by now
             except Exception:
                 self._fail(step)
             else:
-                self._flight = step, launched
+                self._flight = step, handle
         return step is not None or before is not None
 
-    def _finish(self, step: Step, launched: Pass) -> None:
+    def _finish(self, step: Step, handle: StepHandle) -> None:
         try:
-            ids = launched.ids()
+            ids = handle.ids()
         except Exception:
             self._fail(step)
         else:

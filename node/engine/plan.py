@@ -48,7 +48,7 @@ class StepPlan:
 
     Of a step that is planned while the one before it runs:
 
-    relays       int64   [F, 2]   (index in token_ids, index among the sampled ids of the step before): tokens
+    future_tokens       int64   [F, 2]   (index in token_ids, index among the sampled ids of the step before): tokens
                                   that the host does not know yet
     """
 
@@ -65,7 +65,7 @@ class StepPlan:
     restores: NDArray[np.int64] = field(default_factory=_no_pairs)
     saves: NDArray[np.int64] = field(default_factory=_no_pairs)
     dry: NDArray[np.int64] = field(default_factory=_nothing)
-    relays: NDArray[np.int64] = field(default_factory=_no_pairs)
+    future_tokens: NDArray[np.int64] = field(default_factory=_no_pairs)
     min_p: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, dtype=np.float32))
 
     @property

@@ -55,7 +55,7 @@ class Scheduler:
     """Continuous batching over pages and slots.
 
     `plan` promises that the step it returns will run, and `retire` or `fail` tells that it has. They may
-    alternate, or one step may be planned while the one before it runs; then its tokens come by relay, and what a
+    alternate, or one step may be planned while the one before it runs; then its tokens are on the device, and what a
     sequence of both held is free once both are done. `cancel` and `expire` come between.
     """
 

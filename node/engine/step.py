@@ -110,7 +110,7 @@ def compose(
         restores=_pairs([(restore.slot, restore.sequence.row) for restore in restores]),
         saves=_pairs([(save.sequence.row, save.slot) for save in saves]),
         dry=_dry(table, chunks, cu_seqlens[len(decoding) :].tolist()),
-        relays=_relays(table, decoding, before),
+        future_tokens=_future_tokens(table, decoding, before),
         min_p=table.min_p[sampled],
     )
     sampling = (
@@ -131,7 +131,7 @@ def _dry(table: BatchTable, chunks: list[Chunk], cu_seqlens: list[int]) -> NDArr
     return np.concatenate([_ints([]), *spans])
 
 
-def _relays(table: BatchTable, decoding: NDArray[np.int64], before: Step | None) -> NDArray[np.int64]:
+def _future_tokens(table: BatchTable, decoding: NDArray[np.int64], before: Step | None) -> NDArray[np.int64]:
     if before is None:
         return _pairs([])
     index = np.full(len(table.held), -1, dtype=np.int64)

@@ -14,7 +14,7 @@ from node.model.batch import Batch, Rows
 
 
 def batch_of(plan: StepPlan, device: torch.device, last_ids: Tensor | None = None) -> Batch:
-    """The plan's tensors; its relays are of `last_ids`, which the step before sampled.
+    """The plan's tensors; its future_tokens are of `last_ids`, which the step before sampled.
 
     Raises ValueError where a row of one token follows a longer one or is empty.
     """
@@ -23,10 +23,10 @@ def batch_of(plan: StepPlan, device: torch.device, last_ids: Tensor | None = Non
     if (lengths[:split] != 1).any() or (lengths < 1).any():
         raise ValueError(f"cu_seqlens: rows of one token must come first and none may be empty: {lengths}")
     token_ids = tensor(plan.token_ids, device)
-    if len(plan.relays):
+    if len(plan.future_tokens):
         if last_ids is None:
-            raise ValueError("relays: no step before has sampled")
-        index, source = tensor(plan.relays, device).unbind(1)
+            raise ValueError("future_tokens: no step before has sampled")
+        index, source = tensor(plan.future_tokens, device).unbind(1)
         token_ids = token_ids.index_copy(0, index, last_ids[source])
     return Batch(
         token_ids=token_ids,

@@ -12,7 +12,7 @@ from node.model.qwen import Qwen
 from node.run.inputs import Inputs
 
 
-class Player(Protocol):
+class DecodeExecutor(Protocol):
     """Runs the halves at one of the buckets: by calling them, or by replaying what was captured of them."""
 
     def forward(self, bucket: int) -> None: ...
@@ -24,7 +24,7 @@ class Decode:
     """Reads `inputs`, `ids` and the cache; writes the cache, then `logits`, then `ids`. No call waits for the device.
 
     logits  float32 [B, V]  between the halves, so that penalties and masks can change them there
-    ids     int64   [B]     sampled last; the next step's relays read them
+    ids     int64   [B]     sampled last; the next step's future_tokens read them
     """
 
     def __init__(self, model: Qwen, cache: Cache, inputs: Inputs) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import torch
 
-from node.run.decode import Decode, Player
+from node.run.decode import Decode, DecodeExecutor
 
 
 class Graphs:
-    """A Player that replays. Each bucket has two graphs, so that a step's masks may come between them.
+    """A DecodeExecutor that replays. Each bucket has two graphs, so that a step's masks may come between them.
 
     All graphs share one pool of memory, and the largest bucket is captured first: those after it fit in what it left.
     That is sound because a graph leaves nothing in the pool: it hands on through Decode's own tensors.
@@ -20,7 +20,7 @@ class Graphs:
         self._sample: dict[int, torch.cuda.CUDAGraph] = {}
         for bucket in sorted(buckets, reverse=True):
             # Compiles and loads what the bucket needs: neither may happen while a stream is being captured.
-            play(decode, bucket)
+            execute(decode, bucket)
             for graphs, half in ((self._forward, decode.forward), (self._sample, decode.sample)):
                 graphs[bucket] = torch.cuda.CUDAGraph()
                 # thread_local: other threads (the tokenizer's, the server's) may touch the device meanwhile.
@@ -34,7 +34,7 @@ class Graphs:
         self._sample[bucket].replay()
 
 
-def play(player: Player, bucket: int) -> None:
+def execute(executor: DecodeExecutor, bucket: int) -> None:
     """Both halves, over whatever the inputs hold."""
-    player.forward(bucket)
-    player.sample(bucket)
+    executor.forward(bucket)
+    executor.sample(bucket)

@@ -12,7 +12,7 @@ from node.run.batch import slot_mapping_of
 
 PADDING = {
     "token_ids": 0,
-    "relays": -1,  # index among the ids sampled before; −1 for a token that the host knows
+    "future_tokens": -1,  # index among the ids sampled before; −1 for a token that the host knows
     "positions": 0,
     "slot_mapping": 0,  # the scratch page, as are the page table and the slot
     "state_slots": 0,
@@ -78,8 +78,8 @@ class Inputs:
             field[:bucket] = padding
             if name in values:
                 field[:rows] = values[name]
-        index, source = plan.relays.T
-        fields[FIELDS["relays"], index] = source
+        index, source = plan.future_tokens.T
+        fields[FIELDS["future_tokens"], index] = source
         end = fields.size + bucket * used
         table = host[fields.size : end].reshape(bucket, used)
         table[rows:] = 0
@@ -88,9 +88,9 @@ class Inputs:
         self._table[:bucket, :used].copy_(self._landing[fields.size : end].view(bucket, used))
 
     def batch(self, bucket: int, last_ids: Tensor) -> Batch:
-        """The step's tensors. last_ids [B] int64: what the step before sampled, for relays."""
-        relays = self.field("relays", bucket)
-        relayed = last_ids[relays.clamp(min=0)]
+        """The step's tensors. last_ids [B] int64: what the step before sampled, for future_tokens."""
+        future_tokens = self.field("future_tokens", bucket)
+        sampled = last_ids[future_tokens.clamp(min=0)]
         decode = Rows(
             tokens=slice(0, bucket),
             page_table=self._table[:bucket],
@@ -99,7 +99,7 @@ class Inputs:
             cu_seqlens=self._starts[: bucket + 1],
         )
         return Batch(
-            token_ids=torch.where(relays < 0, self.field("token_ids", bucket), relayed),
+            token_ids=torch.where(future_tokens < 0, self.field("token_ids", bucket), sampled),
             positions=self.field("positions", bucket),
             slot_mapping=self.field("slot_mapping", bucket),
             decode=decode,

@@ -17,8 +17,8 @@ from node.model.qwen import Qwen
 from node.run.batch import batch_of, tensor
 
 
-class Pass:
-    """A step on its way through the device: the forward pass has been launched, sampling has not."""
+class StepHandle:
+    """A step on its way through the device: the forward pass has been handle, sampling has not."""
 
     def __init__(self, runner: Runner, plan: StepPlan, hidden: Tensor) -> None:
         self._runner = runner
@@ -39,7 +39,7 @@ class Pass:
                 runner.constrain(logits, metadata)
             runner.last_ids = runner.sample(plan, logits)
             self._ids = runner.last_ids.to("cpu", non_blocking=True)
-        self._hidden = torch.empty(0)  # of a long prompt 67 MB, and the pass lives until its ids are read
+        self._hidden = torch.empty(0)  # of a long prompt 67 MB, and the handle lives until its ids are read
         self._done = runner.mark()
 
     def ids(self) -> NDArray[np.int64]:
@@ -68,13 +68,13 @@ class Runner:
         self, plan: StepPlan, get_metadata: GetSamplingMetadata = no_sampling_metadata
     ) -> NDArray[np.int64]:
         """One step: the sampled ids, int64 [S], in the order of plan.sample_rows."""
-        launched = self.launch(plan)
-        launched.sample(get_metadata)
-        return launched.ids()
+        handle = self.launch(plan)
+        handle.sample(get_metadata)
+        return handle.ids()
 
-    def launch(self, plan: StepPlan) -> Pass:
+    def launch(self, plan: StepPlan) -> StepHandle:
         """Begin a step, after those before it. On a device with a queue this returns before it has run."""
-        return Pass(self, plan, self.forward(plan))
+        return StepHandle(self, plan, self.forward(plan))
 
     @torch.inference_mode()
     def forward(self, plan: StepPlan) -> Tensor:

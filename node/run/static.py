@@ -7,30 +7,30 @@ import torch
 from numpy.typing import NDArray
 
 from node.engine.plan import PAGE, GetSamplingMetadata, StepPlan, no_sampling_metadata
-from node.run.berths import Berth, Berths
 from node.run.buckets import BUCKETS, bucket_of, only_decodes
-from node.run.decode import Decode, Player
+from node.run.decode import Decode, DecodeExecutor
 from node.run.graphs import Graphs
 from node.run.inputs import Inputs
-from node.run.runner import Pass, Runner
+from node.run.pinned_buffers import PinnedBuffer, PinnedBufferRing
+from node.run.runner import Runner, StepHandle
 
 
-class StaticPass:
-    """A decode step on its way through the device, as runner.Pass."""
+class GraphStepHandle:
+    """A decode step on its way through the device, as runner.StepHandle."""
 
-    def __init__(self, runner: StaticRunner, plan: StepPlan, bucket: int, berth: Berth) -> None:
+    def __init__(self, runner: StaticRunner, plan: StepPlan, bucket: int, buffer: PinnedBuffer) -> None:
         self._runner = runner
         self._plan = plan
         self._bucket = bucket
-        self._berth = berth
+        self._buffer = buffer
 
     def sample(self, get_metadata: GetSamplingMetadata) -> None:
-        self._runner.sample(self._plan, self._bucket, self._berth, get_metadata)
+        self._runner.sample(self._plan, self._bucket, self._buffer, get_metadata)
 
     def ids(self) -> NDArray[np.int64]:
-        """As Pass.ids; to be asked before its berth comes round."""
-        self._berth.wait()
-        return self._berth.ids[: self._plan.rows].numpy().copy()
+        """As StepHandle.ids; to be asked before its buffer comes round."""
+        self._buffer.wait()
+        return self._buffer.ids[: self._plan.rows].numpy().copy()
 
 
 class StaticRunner:
@@ -44,21 +44,21 @@ class StaticRunner:
         self.buckets = buckets
         self.inputs = Inputs(max(buckets), context, runner.device)
         self.decode = Decode(runner.model, runner.cache, self.inputs)
-        self._player: Player = self.decode
-        self._berths = Berths(self.inputs.words, self.inputs.rows, runner.device)
+        self._executor: DecodeExecutor = self.decode
+        self._buffers = PinnedBufferRing(self.inputs.words, self.inputs.rows, runner.device)
 
     def capture(self) -> None:
         """Of every bucket; only where there is CUDA."""
-        self._player = Graphs(self.decode, self.buckets)
+        self._executor = Graphs(self.decode, self.buckets)
 
     def run(
         self, plan: StepPlan, get_metadata: GetSamplingMetadata = no_sampling_metadata
     ) -> NDArray[np.int64]:
-        launched = self.launch(plan)
-        launched.sample(get_metadata)
-        return launched.ids()
+        handle = self.launch(plan)
+        handle.sample(get_metadata)
+        return handle.ids()
 
-    def launch(self, plan: StepPlan) -> Pass | StaticPass:
+    def launch(self, plan: StepPlan) -> StepHandle | GraphStepHandle:
         """Begin a step, after those before it; on CUDA this returns before it has run."""
         bucket = self.bucket_of(plan)
         return self.runner.launch(plan) if bucket is None else self._launch(plan, bucket)
@@ -70,34 +70,36 @@ class StaticRunner:
         return bucket_of(plan.rows, self.buckets) if fits and only_decodes(plan) else None
 
     @torch.inference_mode()
-    def _launch(self, plan: StepPlan, bucket: int) -> StaticPass:
-        runner, berth = self.runner, self._berths.take()
+    def _launch(self, plan: StepPlan, bucket: int) -> GraphStepHandle:
+        runner, buffer = self.runner, self._buffers.take()
         runner.before(plan)
-        if len(plan.relays):
+        if len(plan.future_tokens):
             self._receive()
-        self.inputs.load(plan, bucket, berth.words)
-        berth.mark()
-        self._player.forward(bucket)
+        self.inputs.load(plan, bucket, buffer.words)
+        buffer.mark()
+        self._executor.forward(bucket)
         runner.after(plan)
-        return StaticPass(self, plan, bucket, berth)
+        return GraphStepHandle(self, plan, bucket, buffer)
 
     def _receive(self) -> None:
         """Ids that an eager step sampled come to where the static ones read them."""
         last = self.runner.last_ids
         if not len(last):
-            raise ValueError("relays: no step before has sampled")
+            raise ValueError("future_tokens: no step before has sampled")
         if last.data_ptr() != self.decode.ids.data_ptr():
             self.decode.ids[: len(last)].copy_(last)
 
     @torch.inference_mode()
-    def sample(self, plan: StepPlan, bucket: int, berth: Berth, get_metadata: GetSamplingMetadata) -> None:
+    def sample(
+        self, plan: StepPlan, bucket: int, buffer: PinnedBuffer, get_metadata: GetSamplingMetadata
+    ) -> None:
         """Launch the second half. What `get_metadata` and min_p ask of some rows is done eagerly, before it."""
         rows, runner = plan.rows, self.runner
         logits = self.decode.logits[:rows]
         if (metadata := get_metadata()) is not None:
             runner.constrain(logits, metadata)
         runner.restrict(plan, logits)
-        self._player.sample(bucket)
+        self._executor.sample(bucket)
         runner.last_ids = self.decode.ids[:rows]
-        berth.ids[:rows].copy_(runner.last_ids, non_blocking=True)
-        berth.mark()
+        buffer.ids[:rows].copy_(runner.last_ids, non_blocking=True)
+        buffer.mark()

@@ -88,7 +88,7 @@ def scratch_plan(rows: int, lengths: tuple[int, ...], min_p: float = 0.0) -> Ste
 def _joined(plan: StepPlan) -> StepPlan:
     """The same, going on from the step before, with a state restored before it and one saved after."""
     pair = np.full((1, 2), SCRATCH)
-    return replace(plan, restores=pair, saves=pair, relays=np.zeros((1, 2), np.int64))
+    return replace(plan, restores=pair, saves=pair, future_tokens=np.zeros((1, 2), np.int64))
 
 
 def _neutral_metadata(rows: int, vocabulary: int) -> SamplingMetadata:

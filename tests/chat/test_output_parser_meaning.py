@@ -196,7 +196,7 @@ def test_cut_answer_is_a_beginning_of_what_was_meant(
         *begun, last = found[-1]
         *meant, whole = answer.parts[len(found) - 1]
         assert begun == meant or begun == [f"open {meant[0]}", *meant[1:]]
-        # White space that would have been a seam's is the model's at a cut, and a character may be cut too.
+        # White space that would have been a boundary's is the model's at a cut, and a character may be cut too.
         assert begun[0] == "call" or whole.startswith(last.rstrip("\ufffd")) or whole == last.rstrip()
 
 

@@ -64,9 +64,9 @@ class MemoryRunner:
     def run(
         self, plan: StepPlan, get_metadata: GetSamplingMetadata = no_sampling_metadata
     ) -> NDArray[np.int64]:
-        launched = self.launch(plan)
-        launched.sample(get_metadata)
-        return launched.ids()
+        handle = self.launch(plan)
+        handle.sample(get_metadata)
+        return handle.ids()
 
     def launch(self, plan: StepPlan) -> MemoryPass:
         return MemoryPass(self, plan)
@@ -74,7 +74,7 @@ class MemoryRunner:
     def forward(self, plan: StepPlan) -> NDArray[np.int64]:
         self.plans.append(plan)
         token_ids = plan.token_ids.copy()
-        token_ids[plan.relays[:, 0]] = self.last[plan.relays[:, 1]]
+        token_ids[plan.future_tokens[:, 0]] = self.last[plan.future_tokens[:, 1]]
         for pairs in (plan.restores, plan.saves):
             assert len(set(pairs[:, 1]) | set(pairs[:, 0])) == len(pairs) + len(set(pairs[:, 0]))
         assert len(set(plan.saves[:, 0])) == len(plan.saves)

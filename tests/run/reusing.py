@@ -11,7 +11,7 @@ from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import Sequence
 from node.engine.step import Step
 from node.model.qwen import Qwen
-from node.run.runner import Pass, Runner
+from node.run.runner import Runner, StepHandle
 from tests.model import tiny
 
 TOLERANCE = 1e-5
@@ -63,20 +63,20 @@ class Node:
 
     def run(self) -> None:
         """Until nothing waits; keeps the logits of every sampled token."""
-        flight: tuple[Step, Pass] | None = None
+        flight: tuple[Step, StepHandle] | None = None
         while self.scheduler.has_work:
             step = self.scheduler.plan()
-            launched = None if step is None else (step, self.runner.launch(step.plan))
+            handle = None if step is None else (step, self.runner.launch(step.plan))
             if not self.ahead:
-                flight, launched = launched, None
+                flight, handle = handle, None
                 self.launch_sampling(flight)
             if flight is not None:
                 self.scheduler.retire(flight[0], flight[1].ids())
-            flight = launched
+            flight = handle
             self.launch_sampling(flight)
             self.scheduler.audit()
 
-    def launch_sampling(self, flight: tuple[Step, Pass] | None) -> None:
+    def launch_sampling(self, flight: tuple[Step, StepHandle] | None) -> None:
         if flight is not None:
             self.rows = flight[0].sampling
             flight[1].sample(lambda: None)

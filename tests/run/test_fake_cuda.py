@@ -71,9 +71,9 @@ def rich(rows: int, lengths: tuple[int, ...]) -> StepPlan:
     """Rows that go on from a step before, are restored and saved, that ask for min_p, and whose pages are shared."""
     plan = scratch_plan(rows, lengths, min_p=0.1)
     pairs = np.array([[1, 2], [3, 4]])
-    relays = np.stack([np.arange(rows), np.arange(rows)], axis=1)
+    future_tokens = np.stack([np.arange(rows), np.arange(rows)], axis=1)
     return dataclasses.replace(
-        plan, restores=pairs, saves=pairs, relays=relays, dry=np.array([plan.tokens - 1])
+        plan, restores=pairs, saves=pairs, future_tokens=future_tokens, dry=np.array([plan.tokens - 1])
     )
 
 
@@ -88,7 +88,7 @@ def test_what_is_captured_never_meets_the_host(
         assert launches.count("sample_draw_kernel") == 2 * len(static.buckets)
         launches.clear()
         copies = cuda.copies
-        static.run(dataclasses.replace(plan, relays=np.stack([np.arange(6)] * 2, axis=1)))
+        static.run(dataclasses.replace(plan, future_tokens=np.stack([np.arange(6)] * 2, axis=1)))
     assert launches == []
     assert cuda.copies - copies == 2
 
@@ -106,9 +106,9 @@ def test_no_step_holds_the_host(cuda: FakeCuda, static: StaticRunner) -> None:
     with cuda.only("serving"):
         for plan in plans:
             for metadata in (None, metadata_of(plan.rows)):
-                launched = static.launch(plan)
-                launched.sample(lambda metadata=metadata: metadata)  # type: ignore[misc]
-                assert len(launched.ids()) == len(plan.sample_rows)
+                handle = static.launch(plan)
+                handle.sample(lambda metadata=metadata: metadata)  # type: ignore[misc]
+                assert len(handle.ids()) == len(plan.sample_rows)
         unsampled = dataclasses.replace(scratch_plan(1, (30,)), **NONE)
         assert len(static.run(unsampled)) == 0
 

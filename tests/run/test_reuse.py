@@ -111,7 +111,7 @@ def test_planned_ahead_equals_plain(model: Qwen) -> None:
 
 
 def test_a_plan_stays_as_it_was_planned(model: Qwen) -> None:
-    """Relayed ids go to the device's copy: a plan that was recorded is the plan that was made."""
+    """Ids that are still on the device go to the device's copy: a plan that was recorded is the plan that was made."""
     node = Node(model, ahead=True)
     node.add([1, 2, 3], 5)
     first = node.scheduler.plan()
@@ -119,7 +119,7 @@ def test_a_plan_stays_as_it_was_planned(model: Qwen) -> None:
     node.launch_sampling((first, node.runner.launch(first.plan)))
     second = node.scheduler.plan()
     assert second is not None
-    assert len(second.plan.relays) == 1
+    assert len(second.plan.future_tokens) == 1
     before = second.plan.token_ids.copy()
     batch = batch_of(second.plan, torch.device("cpu"), node.runner.last_ids)
     assert np.array_equal(second.plan.token_ids, before)

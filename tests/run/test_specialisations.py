@@ -125,7 +125,7 @@ def served(static: StaticRunner) -> list[Launch]:
     draw = Draw(1)
     with collected() as launches:
         for _ in range(PLANS):
-            plan = draw.relays(sampled, draw.plan())
+            plan = draw.future_tokens(sampled, draw.plan())
             metadata = draw.metadata(len(plan.sample_rows), vocabulary)
             static.run(plan, lambda metadata=metadata: metadata)  # type: ignore[misc]
             sampled = len(static.runner.last_ids)
@@ -191,10 +191,10 @@ class Draw:
             penalties=np.ones((3, rows), np.float32),
         )
 
-    def relays(self, before: int, plan: StepPlan) -> StepPlan:
+    def future_tokens(self, before: int, plan: StepPlan) -> StepPlan:
         """Some rows go on from what `before` rows sampled."""
         count = min(before, plan.decode_rows)
-        return dataclasses.replace(plan, relays=np.stack([np.arange(count)] * 2, axis=1))
+        return dataclasses.replace(plan, future_tokens=np.stack([np.arange(count)] * 2, axis=1))
 
 
 def test_serving_launches_nothing_that_warm_up_did_not(warmed: list[Launch], served: list[Launch]) -> None:

@@ -21,7 +21,7 @@ from node.model.qwen import Qwen
 from node.run.buckets import BUCKETS, bucket_of, only_decodes
 from node.run.load import load_model
 from node.run.runner import Runner
-from node.run.static import StaticPass, StaticRunner
+from node.run.static import GraphStepHandle, StaticRunner
 from tests.model import tiny
 
 CONTEXT = 4 * PAGE
@@ -77,15 +77,15 @@ def outputs(
             scheduler.add(waiting.pop(0)[1])
         step_number += 1
         step = scheduler.plan()
-        launched = None if step is None else (step, runner.launch(step.plan))
-        if not ahead and launched is not None:
-            launched[1].sample(lambda: None)
-            flight, launched = launched, None
+        handle = None if step is None else (step, runner.launch(step.plan))
+        if not ahead and handle is not None:
+            handle[1].sample(lambda: None)
+            flight, handle = handle, None
         if flight is not None:
             scheduler.retire(flight[0], flight[1].ids())
-        if launched is not None:
-            launched[1].sample(lambda: None)
-        flight = launched
+        if handle is not None:
+            handle[1].sample(lambda: None)
+        flight = handle
         scheduler.audit()
     return [one.output for _, one in arrivals]
 
@@ -172,15 +172,15 @@ def test_restores_and_saves_are_done_around_the_replay(hybrid: Qwen) -> None:
 
 
 def test_relays_without_a_step_before_are_refused(hybrid: Qwen) -> None:
-    with pytest.raises(ValueError, match="relays"):
-        static_of(hybrid).launch(decode_plan(2, relays=np.array([[0, 0]])))
+    with pytest.raises(ValueError, match="future_tokens"):
+        static_of(hybrid).launch(decode_plan(2, future_tokens=np.array([[0, 0]])))
 
 
 def test_ids_outlive_the_step_after(hybrid: Qwen) -> None:
     static = static_of(hybrid)
     first = static.launch(decode_plan(2))
     first.sample(lambda: None)
-    assert isinstance(first, StaticPass)
+    assert isinstance(first, GraphStepHandle)
     second = static.launch(decode_plan(2, token_ids=np.array([70, 71])))
     second.sample(lambda: None)
     eager = runner_of(hybrid)

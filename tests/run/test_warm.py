@@ -32,8 +32,8 @@ def test_warm_up_plays_every_bucket_in_the_scratch_page_and_slot(tmp_path: Path,
     model = load_model(tiny.write(tmp_path, tiny.CONFIGS[kind]), torch.bfloat16, "cpu")
     static = StaticRunner(Runner(model, pages=1, state_slots=1, device="cpu"), 1024, SMALL)
     forwards: set[int] = set()
-    play = static.decode.forward
-    static.decode.forward = lambda bucket: (forwards.add(bucket), play(bucket))[1]  # type: ignore
+    forward = static.decode.forward
+    static.decode.forward = lambda bucket: (forwards.add(bucket), forward(bucket))[1]  # type: ignore
     warm_all(static, step_tokens=512, sequences=8)
     assert forwards == set(SMALL)
     assert not static.decode.logits.isnan().any()

@@ -7,17 +7,17 @@ from node.chat.stops import StopMatcher
 NEWLINES = "\r\n"
 
 
-class Passage:
+class Segment:
     """One part of an answer, thinking or text, on its way.
 
-    White space at its end is held back until it is known whether a seam follows. A passage of white space
+    White space at its end is held back until it is known whether a boundary follows. A segment of white space
     alone is never given.
     """
 
     def __init__(self, stops: StopMatcher, leading: str | None = "", before: str = "") -> None:
         """`leading` are the characters to drop at its start, None for all white space. `before` comes first.
 
-        `stops` is the matcher of the whole answer; each passage is matched by itself, as the model wrote it.
+        `stops` is the matcher of the whole answer; each segment is matched by itself, as the model wrote it.
         """
         stops.end()
         self.blank = True
@@ -28,12 +28,12 @@ class Passage:
         self._held: list[str] = []
 
     def push(self, text: str) -> str:
-        """What of the passage can be given on; all of it when a stop string is complete."""
+        """What of the segment can be given on; all of it when a stop string is complete."""
         self.blank = self.blank and not text.strip()
         known = self._hold(self._stops.push(text))
         return known if self._stops.matched is None else known + self._tail()
 
-    def seam(self) -> str:
+    def boundary(self) -> str:
         """The rest, when the template goes on after it."""
         return self._hold(self._stops.end())
 

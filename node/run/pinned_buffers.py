@@ -7,7 +7,7 @@ import torch
 SIZE = 3  # one step runs, one is launched after it, and one has been read but not yet been let go of
 
 
-class Berth:
+class PinnedBuffer:
     """One step's buffers on the host: what it was told, and what it answered.
 
     words  int64  the plan, as Inputs.load lays it out
@@ -30,15 +30,15 @@ class Berth:
             self._done.synchronize()
 
 
-class Berths:
-    """Berths in turn. A step's ids must be read before SIZE more steps have been launched."""
+class PinnedBufferRing:
+    """Buffers in turn. A step's ids must be read before SIZE more steps have been handle."""
 
     def __init__(self, words: int, rows: int, device: torch.device) -> None:
-        self._berths = [Berth(words, rows, device) for _ in range(SIZE)]
+        self._buffers = [PinnedBuffer(words, rows, device) for _ in range(SIZE)]
         self._next = 0
 
-    def take(self) -> Berth:
-        berth = self._berths[self._next]
+    def take(self) -> PinnedBuffer:
+        buffer = self._buffers[self._next]
         self._next = (self._next + 1) % SIZE
-        berth.wait()  # of a step that failed the copies may still run; of any other this returns at once
-        return berth
+        buffer.wait()  # of a step that failed the copies may still run; of any other this returns at once
+        return buffer

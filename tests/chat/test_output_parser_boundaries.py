@@ -12,7 +12,7 @@ from tests.chat.answers import JSON, XML, answer, events_of, js, parser_of, part
 
 CALL = ("call", "now", "{}")
 
-SEAMS: dict[str, list[Any]] = {
+BOUNDARIES: dict[str, list[Any]] = {
     "Sure.\n\nCALL": [("text", "Sure."), CALL],
     "Sure. \n\n\n CALL": [("text", "Sure."), CALL],
     "CALL": [CALL],
@@ -51,10 +51,10 @@ SEAMS: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize("form", [XML, JSON])
-@pytest.mark.parametrize("written", SEAMS, ids=repr)
-def test_white_space_at_seams_is_not_part_of_the_answer(tiny: Chat, written: str, form: Any) -> None:
+@pytest.mark.parametrize("written", BOUNDARIES, ids=repr)
+def test_white_space_at_boundaries_is_not_part_of_the_answer(tiny: Chat, written: str, form: Any) -> None:
     call = xml("now") if form is XML else js("now")
-    assert answer(tiny, written.replace("CALL", call), form) == SEAMS[written]
+    assert answer(tiny, written.replace("CALL", call), form) == BOUNDARIES[written]
 
 
 def test_white_space_is_held_back_until_something_follows(tiny: Chat) -> None:
@@ -92,7 +92,7 @@ STOPPED = {
 
 
 @pytest.mark.parametrize("written", STOPPED, ids=repr)
-def test_stop_sequence_that_begins_with_white_space_holds_at_seams(tiny: Chat, written: str) -> None:
+def test_stop_sequence_that_begins_with_white_space_holds_at_boundaries(tiny: Chat, written: str) -> None:
     made = parser_of(tiny, stop_sequences=["\n\nHuman:"])
     ids = tiny.written(written.replace("CALL", xml("now")))
     expected = STOPPED[written]
