@@ -19,7 +19,7 @@ from bench.least import Step, least
 from bench.trace import Count, launches_a_layer, trace_decode
 from kernels.device import triton
 from node.engine.plan import StepPlan
-from node.engine.roofline import Device, Work, decode_plan, prompt_plan
+from node.engine.roofline import Device, Work, decode_plan, prefill_plan
 from node.model.config import ConfigError, ModelConfig
 from node.run.buckets import bucket_of
 
@@ -71,7 +71,7 @@ def floors(work: Work, device: Device, rows: Sequence[int], context: int) -> str
             f"  decode at {context:,} tokens of context",
             *(line(n, "rows", decode_plan(n, context)) for n in rows),
             "  prompts",
-            *(line(n, "tokens", prompt_plan(n)) for n in PROMPTS),
+            *(line(n, "tokens", prefill_plan(n)) for n in PROMPTS),
         ]
     )
 

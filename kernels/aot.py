@@ -35,7 +35,7 @@ WIDEST = NARROW | {90: "wgmma.mma_async", 100: "tcgen05.mma"}
 EXPECTED = {
     "decode_attention_kernel": NARROW,
     "small_gemm_kernel": NARROW,
-    "prompt_attention_kernel": WIDEST,
+    "prefill_attention_kernel": WIDEST,
     "delta_solve_kernel": WIDEST,
     "delta_scan_kernel": WIDEST,
     "delta_output_kernel": WIDEST,

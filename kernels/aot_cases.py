@@ -15,7 +15,7 @@ from kernels.delta_rule_cases import delta_cases
 from kernels.gated_rms_norm import gated_rms_norm
 from kernels.output_gate import output_gate
 from kernels.paged_decode_attention import paged_decode_attention
-from kernels.paged_prompt_attention import paged_prompt_attention
+from kernels.paged_prefill_attention import paged_prefill_attention
 from kernels.rms_norm import rms_norm
 from kernels.sample_cases import sample_cases
 from kernels.small_gemm import small_gemm
@@ -132,6 +132,6 @@ def attention(s: Shapes, tokens: int = 48) -> Iterator[Case]:
     q = empty(tokens, s.heads, s.width)
     table, lengths, starts = whole(2, 32), whole(2), whole(3)
     yield (
-        "paged_prompt_attention",
-        partial(paged_prompt_attention, q, pages, pages, table, lengths, starts, s.width**-0.5),
+        "paged_prefill_attention",
+        partial(paged_prefill_attention, q, pages, pages, table, lengths, starts, s.width**-0.5),
     )

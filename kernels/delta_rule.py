@@ -4,7 +4,7 @@ Per value head, with α = exp(g):
     S ← α_t S;  e = v_t − Sᵀ k_t;  S ← S + k_t (β_t e)ᵀ;  o_t = Sᵀ q_t
 
 L tokens, Hk key heads of Dk, Hv value heads of Dv; value head h uses key head h // (Hv / Hk). Everything is
-float32. These are the shared parts of delta_decode, delta_prompt and delta_ring: in torch, and below in Triton.
+float32. These are the shared parts of delta_decode, delta_prefill and delta_ring: in torch, and below in Triton.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import torch
 
 from kernels.copy_slots import copy_slots
 from kernels.delta_decode import delta_decode
-from kernels.delta_prompt import delta_prompt
+from kernels.delta_prefill import delta_prefill
 from kernels.delta_ring import Ring, delta_ring, flush
 
 CONV_KERNEL, SLOTS, LAYERS = 4, 5, 2
@@ -38,7 +38,7 @@ def delta_cases(
 
     state_slots, starts = whole(rows), whole(rows + 1)
     yield "delta_decode", partial(delta_decode, *given(rows), state_slots)
-    yield "delta_prompt", partial(delta_prompt, *given(tokens), state_slots, starts)
+    yield "delta_prefill", partial(delta_prefill, *given(tokens), state_slots, starts)
     states = single(LAYERS, SLOTS, value_heads, width, width)
     ring = Ring.allocate(states, key_heads)
     yield "delta_ring", partial(delta_ring, *given(rows), state_slots, ring.layer(0))

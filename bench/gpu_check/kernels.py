@@ -15,7 +15,7 @@ from kernels import (
     attention_prologue,
     copy_slots,
     delta_decode,
-    delta_prompt,
+    delta_prefill,
     delta_ring,
     gated_rms_norm,
     logprobs,
@@ -23,7 +23,7 @@ from kernels import (
     min_p,
     output_gate,
     paged_decode_attention,
-    paged_prompt_attention,
+    paged_prefill_attention,
     penalties,
     rms_norm,
     sample,
@@ -141,10 +141,10 @@ def attention(make: Make) -> Iterator[Case]:
     decode = paged_decode_attention
     given = (q, *pages, table, make.whole(*lengths), scale)
     yield Case("paged_decode_attention", decode.paged_decode_attention, decode.reference, given)
-    prompt = paged_prompt_attention
+    prefill = paged_prefill_attention
     q = make.normal(301, c.heads, c.head_dim)
     given = (q, *pages, table[:3], make.whole(300, 1, 640), make.whole(0, 200, 201, 301), scale)
-    yield Case("paged_prompt_attention", prompt.paged_prompt_attention, prompt.reference, given)
+    yield Case("paged_prefill_attention", prefill.paged_prefill_attention, prefill.reference, given)
 
 
 def delta(make: Make) -> Iterator[Case]:
@@ -163,7 +163,7 @@ def delta(make: Make) -> Iterator[Case]:
     yield Case("delta_decode", delta_decode.delta_decode, delta_decode.reference, (*given(3), slots))
     starts = make.whole(0, 1, 130, 333)
     yield Case(
-        "delta_prompt", delta_prompt.delta_prompt, delta_prompt.reference, (*given(333), slots, starts)
+        "delta_prefill", delta_prefill.delta_prefill, delta_prefill.reference, (*given(333), slots, starts)
     )
     shape = (2, 6, d.value_heads, d.key_dim, d.value_dim)
     ring = delta_ring.Ring.allocate(make.wide(*shape), d.key_heads)
@@ -206,9 +206,10 @@ def sampling(make: Make) -> Iterator[Case]:
     bits = make.below(2**31 - 1, 5, words).to(torch.int32)
     given = (logits.clone(), make.whole(3, -1, 9, 63, 0), bits)
     yield Case("mask_logits", mask_logits.mask_logits, mask_logits.reference, given, EXACT)
-    temperature = torch.full((rows,), 0.7, device=make.device)
-    share = torch.full((rows,), 0.05, device=make.device)
-    yield Case("apply_min_p", min_p.apply_min_p, min_p.reference, (logits.clone(), temperature, share), EXACT)
+    ones = torch.ones(rows, device=make.device)
+    yield Case(
+        "apply_min_p", min_p.apply_min_p, min_p.reference, (logits.clone(), ones * 0.7, ones * 0.05), EXACT
+    )
     given = (logits, make.below(vocabulary, rows), 20, vocabulary)
     yield Case("logprobs", logprobs.logprobs, logprobs.reference, given, ROUNDED)
     seeds = make.below(2**40, rows), make.below(5000, rows)
@@ -219,7 +220,7 @@ def sampling(make: Make) -> Iterator[Case]:
         ("top_p", 0.8, 0, 0.9),
         ("top_k and top_p", 0.7, 20, 0.8),
     ):
-        settings = (temperature * 0 + temperature, make.whole(*[k] * rows), temperature * 0 + p)
+        settings = (ones * temperature, make.whole(*[k] * rows), ones * p)
         given = (logits, *settings, *seeds, vocabulary)
         yield Case(f"sample, {name}", sample.sample, sample.reference, given, OTHER)
 

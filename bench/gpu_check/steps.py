@@ -15,7 +15,7 @@ from bench.gpu_check.findings import Finding
 from bench.roofline import work_of
 from node.engine.engine import AheadRunner
 from node.engine.plan import PAGE, StepPlan
-from node.engine.roofline import Device, decode_plan, prompt_plan
+from node.engine.roofline import Device, decode_plan, prefill_plan
 from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import Sequence
@@ -162,7 +162,7 @@ def paged(bed: Bed, plan: StepPlan, context: int) -> StepPlan:
 def prompt_times(bed: Bed, device: Device) -> Iterator[Finding]:
     size, work = bed.size, work_of(bed.config, bed.model.dtype.itemsize)
     for tokens in size.prompts:
-        whole = prompt_plan(tokens)
+        whole = prefill_plan(tokens)
         chunks = [
             _chunk(bed, start, min(start + size.step_tokens, tokens))
             for start in range(0, tokens, size.step_tokens)
@@ -181,7 +181,7 @@ def prompt_times(bed: Bed, device: Device) -> Iterator[Finding]:
 
 def _chunk(bed: Bed, start: int, end: int) -> StepPlan:
     """Tokens `start` to `end` of a prompt."""
-    plan = prompt_plan(end - start)
+    plan = prefill_plan(end - start)
     plan = dataclasses.replace(plan, positions=np.arange(start, end))
     return paged(bed, plan, end)
 

@@ -80,7 +80,7 @@ def decode_plan(rows: int, context: int) -> StepPlan:
     return _plan(np.arange(rows + 1), (context - 1) * ones, np.arange(rows))
 
 
-def prompt_plan(tokens: int) -> StepPlan:
+def prefill_plan(tokens: int) -> StepPlan:
     """A step that runs a whole prompt."""
     return _plan(np.array([0, tokens]), np.arange(tokens), np.zeros(1, dtype=np.int64))
 

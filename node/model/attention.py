@@ -9,7 +9,7 @@ from kernels.attention_prologue import attention_prologue
 from kernels.linear import linear
 from kernels.output_gate import output_gate
 from kernels.paged_decode_attention import paged_decode_attention
-from kernels.paged_prompt_attention import paged_prompt_attention
+from kernels.paged_prefill_attention import paged_prefill_attention
 from node.model.batch import Batch
 from node.model.cache import Cache
 from node.model.config import ModelConfig
@@ -47,9 +47,9 @@ class Attention:
                     q[rows.tokens], k_pages, v_pages, rows.page_table, rows.context_lengths, self._scale
                 )
             )
-        if (rows := batch.prompt) is not None:
+        if (rows := batch.prefill) is not None:
             parts.append(
-                paged_prompt_attention(
+                paged_prefill_attention(
                     q[rows.tokens],
                     k_pages,
                     v_pages,

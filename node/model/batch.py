@@ -40,4 +40,4 @@ class Batch:
     positions: Tensor
     slot_mapping: Tensor
     decode: Rows | None
-    prompt: Rows | None
+    prefill: Rows | None

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from kernels.delta_decode import delta_decode
-from kernels.delta_prompt import delta_prompt
+from kernels.delta_prefill import delta_prefill
 from kernels.delta_ring import delta_ring
 from kernels.gated_rms_norm import gated_rms_norm
 from kernels.linear import linear
@@ -39,8 +39,8 @@ class Delta:
             parts.append(
                 delta_decode(*given) if ring is None else delta_ring(*given, ring.layer(self._index))
             )
-        if (rows := batch.prompt) is not None:
+        if (rows := batch.prefill) is not None:
             at = rows.tokens
-            parts.append(delta_prompt(qkv[at], a[at], b[at], *small, rows.state_slots, rows.cu_seqlens))
+            parts.append(delta_prefill(qkv[at], a[at], b[at], *small, rows.state_slots, rows.cu_seqlens))
         o = parts[0] if len(parts) == 1 else torch.cat(parts)
         return linear(gated_rms_norm(o, z, w.norm, self._eps), w.out)

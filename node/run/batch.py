@@ -33,7 +33,7 @@ def batch_of(plan: StepPlan, device: torch.device, last_ids: Tensor | None = Non
         positions=tensor(plan.positions, device),
         slot_mapping=tensor(slot_mapping_of(plan), device),
         decode=_rows(plan, 0, split, device),
-        prompt=_rows(plan, split, plan.rows, device),
+        prefill=_rows(plan, split, plan.rows, device),
     )
 
 

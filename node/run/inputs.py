@@ -103,5 +103,5 @@ class Inputs:
             positions=self.field("positions", bucket),
             slot_mapping=self.field("slot_mapping", bucket),
             decode=decode,
-            prompt=None,
+            prefill=None,
         )

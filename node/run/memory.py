@@ -139,8 +139,8 @@ def _workspace(config: ModelConfig, width: int, sequences: int, step_tokens: int
 
 
 def _delta_workspace(d: DeltaConfig, width: int) -> int:
-    """Bytes a token of a prompt: its projection, and what kernels.delta_prompt keeps between launches: k, w, u and o in
-    float32, q and v' in 16 bits, a 16-bit state a chunk (of a page's 64 tokens).
+    """Bytes a token of a prompt: its projection, and what kernels.delta_prefill keeps between launches: k, w, u and o
+    in float32, q and v' in 16 bits, a 16-bit state a chunk (of a page's 64 tokens).
     """
     writes = d.value_heads * d.key_dim
     kept = (2 + 4) * d.key_width + 4 * writes + (4 + 2 + 4) * d.value_width

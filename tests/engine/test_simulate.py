@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from node.engine.recording import Recorder
-from node.engine.roofline import H200, QWEN3_5_9B, decode_plan, prompt_plan
+from node.engine.roofline import H200, QWEN3_5_9B, decode_plan, prefill_plan
 from node.engine.scheduler import Budget
 from node.engine.simulate import Setup, replay, simulate
 from node.engine.trace import Request, TraceError, read_trace, text_ids, write_trace
@@ -30,7 +30,7 @@ def test_a_decode_step_takes_what_was_calculated_by_hand(rows: int, milliseconds
 
 @pytest.mark.parametrize(("tokens", "rate"), [(1024, 56_200), (8192, 54_400), (32_768, 49_000)])
 def test_a_prompt_takes_what_was_calculated_by_hand(tokens: int, rate: float) -> None:
-    seconds = QWEN3_5_9B.step_seconds(prompt_plan(tokens), H200)
+    seconds = QWEN3_5_9B.step_seconds(prefill_plan(tokens), H200)
     assert tokens / seconds == pytest.approx(rate, rel=0.02)
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from kernels import paged_decode_attention as decode
-from kernels import paged_prompt_attention as prompt
+from kernels import paged_prefill_attention as prefill
 from kernels.attention_prologue import attention_prologue
 
 PAGE, KV_HEADS, HEADS, WIDTH = 64, 2, 6, 8
@@ -65,7 +65,7 @@ def test_decode_equals_the_formula(contexts: list[int], way: Any) -> None:
 
 
 @pytest.mark.parametrize("cached", [0, 1, 64, 100])
-@pytest.mark.parametrize("way", [prompt.paged_prompt_attention, prompt.reference])
+@pytest.mark.parametrize("way", [prefill.paged_prefill_attention, prefill.reference])
 def test_prompt_chunks_equal_the_formula(cached: int, way: Any) -> None:
     counts = CONTEXTS
     contexts = [cached + count for count in counts]
@@ -169,7 +169,7 @@ def test_attention_names_the_argument_that_does_not_fit(name: str) -> None:
         "scale": 1.0,
     } | {name: WRONG_ATTENTION[name]}
     with pytest.raises(ValueError, match=rf"^{name}: "):
-        prompt.paged_prompt_attention(**{"cu_seqlens": torch.tensor([0, 1, 2]), **given})
+        prefill.paged_prefill_attention(**{"cu_seqlens": torch.tensor([0, 1, 2]), **given})
     if name != "cu_seqlens":
         with pytest.raises(ValueError, match=rf"^{name}: "):
             decode.paged_decode_attention(**given)

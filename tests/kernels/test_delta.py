@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from kernels.delta_decode import delta_decode
-from kernels.delta_prompt import delta_prompt
+from kernels.delta_prefill import delta_prefill
 from kernels.delta_rule import chunked, recurrent
 
 KEY_HEADS, VALUE_HEADS, KEY, VALUE, CONV_KERNEL = 2, 4, 8, 6, 4
@@ -87,7 +87,7 @@ def test_prompt_equals_the_formula_at_chunk_borders_and_leaves_other_slots() -> 
     starts = np.cumsum([0, *lengths])
     given = arguments(int(starts[-1]))
     before = {name: value.clone() for name, value in given.items()}
-    out = delta_prompt(**given, state_slots=torch.tensor(slots), cu_seqlens=torch.tensor(starts))
+    out = delta_prefill(**given, state_slots=torch.tensor(slots), cu_seqlens=torch.tensor(starts))
     expected = {s: formula(before, s, starts[r], starts[r + 1]) for r, s in enumerate(slots)}
     for row, slot in enumerate(slots):
         np.testing.assert_allclose(out[starts[row] : starts[row + 1]], expected[slot][0], atol=1e-5)
@@ -143,10 +143,10 @@ def test_the_argument_that_does_not_fit_is_named(name: str) -> None:
     with pytest.raises(ValueError, match=rf"^{name}: "):
         delta_decode(**given)
     with pytest.raises(ValueError, match=rf"^{name}: "):
-        delta_prompt(**given, cu_seqlens=torch.tensor([0, 1, 2, 3]))
+        delta_prefill(**given, cu_seqlens=torch.tensor([0, 1, 2, 3]))
 
 
 def test_prompt_names_cu_seqlens() -> None:
     given = {**arguments(3), "state_slots": torch.tensor([1])}
     with pytest.raises(ValueError, match=r"^cu_seqlens: "):
-        delta_prompt(**given, cu_seqlens=torch.tensor([0, 1, 3]))
+        delta_prefill(**given, cu_seqlens=torch.tensor([0, 1, 3]))

@@ -16,7 +16,7 @@ ORACLES = ("qwen3_5", "qwen3_5_tied", "qwen3", "qwen2_5")
 TOLERANCE = 2e-4  # float32 logits of up to 6: orders of summing differ by a tenth of it
 ORACLE_TOLERANCE = 2e-3  # see test_oracle
 
-ATTENTION = {"prologue", "prompt_attention", "decode_attention", "merge_splits"}
+ATTENTION = {"prologue", "prefill_attention", "decode_attention", "merge_splits"}
 DENSE = ATTENTION | {"rms_norm", "swiglu", "sample_parts", "sample_draw"}
 DELTA = {"delta_convolve", "delta_solve", "delta_scan", "delta_output", "delta_decode"}
 HYBRID = DENSE | DELTA | {"output_gate", "gated_rms_norm"}

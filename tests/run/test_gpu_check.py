@@ -27,7 +27,7 @@ def test_the_check_runs_to_its_end(tmp_path: Path) -> None:
     assert main(["--tiny", "--results", str(tmp_path)]) == 0
     (path,) = tmp_path.iterdir()
     found = {finding["name"]: finding for finding in json.loads(path.read_text())["findings"]}
-    kept = ("kernel delta_prompt", "graph = the plain runner, 8 rows", "compiles_after_ready")
+    kept = ("kernel delta_prefill", "graph = the plain runner, 8 rows", "compiles_after_ready")
     for name in (*kept, "kernel delta_ring.flush", "deferred = each token, 4 rows"):
         assert found[name]["ok"]
     assert found["HTTP, 4 clients: not answered"]["value"] == 0

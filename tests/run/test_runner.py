@@ -95,8 +95,8 @@ def test_batches_send_each_token_to_its_place(model: Qwen) -> None:
     first, second = sequence.pages
     assert batch.slot_mapping.tolist() == [first * 64 + 63, second * 64, second * 64 + 1]
     assert batch.decode is None
-    assert batch.prompt is not None
-    assert batch.prompt.context_lengths.tolist() == [66]
+    assert batch.prefill is not None
+    assert batch.prefill.context_lengths.tolist() == [66]
 
 
 def test_rows_out_of_order_are_refused(model: Qwen) -> None:

@@ -24,7 +24,7 @@ def test_kernels_of_the_9b_compile_for_sm_89_and_sm_90() -> None:
     for op in (
         *ops,
         "delta_decode",
-        "delta_prompt",
+        "delta_prefill",
         "delta_ring",
         "copy_slots",
         "sample",
@@ -32,7 +32,7 @@ def test_kernels_of_the_9b_compile_for_sm_89_and_sm_90() -> None:
         "logprobs",
     ):
         assert {line[2] for line in lines if line[0] == op} == {"89", "90"}, op
-    prompt = {line[2]: line[7].rstrip(",") for line in lines if line[0] == "paged_prompt_attention"}
+    prompt = {line[2]: line[7].rstrip(",") for line in lines if line[0] == "paged_prefill_attention"}
     assert prompt == {"89": "mma.sync", "90": "wgmma.mma_async"}
 
 
@@ -41,7 +41,7 @@ import torch
 from functools import partial
 from kernels.aot import compile_launches
 from kernels.paged_decode_attention import paged_decode_attention
-from kernels.paged_prompt_attention import paged_prompt_attention
+from kernels.paged_prefill_attention import paged_prefill_attention
 
 half, whole = (partial(torch.empty, device="meta", dtype=t) for t in (torch.bfloat16, torch.int64))
 digests = set()
@@ -50,7 +50,7 @@ for rows, columns in ((64, 1), (64, 7), (63, 16), (65, 17), (80, 512)):
     given = q, pages, pages, whole(rows, columns + 1)[:, 1:], whole(rows)
     digests |= {c.digest for c in compile_launches("", partial(paged_decode_attention, *given, 0.1), 90)}
     given = *given, whole(rows + 1)
-    digests |= {c.digest for c in compile_launches("", partial(paged_prompt_attention, *given, 0.1), 90)}
+    digests |= {c.digest for c in compile_launches("", partial(paged_prefill_attention, *given, 0.1), 90)}
 print(len(digests))
 """
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from kernels import paged_decode_attention as decode
-from kernels import paged_prompt_attention as prompt
+from kernels import paged_prefill_attention as prefill
 
 PAGE = 64
 CONTEXTS = [1, 63, 64, 65, 130]
@@ -135,7 +135,7 @@ def prompt_case(
     q = torch.randn(sum(counts), heads, width).to(dtype)
     starts = torch.tensor([0, *np.cumsum(counts)])
     given = (k_pages, v_pages, table, torch.tensor(contexts), starts, width**-0.5)
-    out = prompt.paged_prompt_attention(q, *given)
+    out = prefill.paged_prefill_attention(q, *given)
     tolerance = TOLERANCE[dtype]
     for row, (start, end) in enumerate(itertools.pairwise(starts.tolist())):
         expected = formula(q[start:end], keys[row], values[row])
@@ -154,12 +154,12 @@ def test_prompt_chunks_of_every_shape(shape: tuple[int, int, int]) -> None:
 
 @pytest.mark.parametrize("queries", [16, 64])
 def test_prompt_chunks_in_the_tiles_of_other_cards(queries: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(prompt.TILES, 64, (queries, 32, 2, 4))
+    monkeypatch.setitem(prefill.TILES, 64, (queries, 32, 2, 4))
     prompt_case([0, 100], [65, 31], (7, 1, 64))
 
 
 def test_prompt_rows_beyond_those_looked_at_in_one_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prompt, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(prefill, "ROWS_AT_ONCE", 2)
     prompt_case([0, 5, 0, 64, 1], [33, 1, 40, 64, 2], (4, 1, 64))
 
 
@@ -178,7 +178,7 @@ def test_prompt_equals_the_torch_launcher() -> None:
     starts = torch.tensor([0, *np.cumsum(counts)])
     given = (torch.randn(68, 6, 64), k_pages, v_pages, table, torch.tensor(contexts), starts, 0.2)
     torch.testing.assert_close(
-        prompt.paged_prompt_attention(*given), prompt.folded(*given), rtol=0, atol=1e-5
+        prefill.paged_prefill_attention(*given), prefill.folded(*given), rtol=0, atol=1e-5
     )
 
 
@@ -189,4 +189,8 @@ def test_prompt_of_no_tokens() -> None:
         torch.ones(1, dtype=torch.int64),
         torch.zeros(2, dtype=torch.int64),
     )
-    assert prompt.paged_prompt_attention(q, k_pages, v_pages, table, lengths, starts, 1.0).shape == (0, 4, 64)
+    assert prefill.paged_prefill_attention(q, k_pages, v_pages, table, lengths, starts, 1.0).shape == (
+        0,
+        4,
+        64,
+    )

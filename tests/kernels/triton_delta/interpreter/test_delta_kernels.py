@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from kernels import copy_slots, delta_decode, delta_prompt, delta_ring
+from kernels import copy_slots, delta_decode, delta_prefill, delta_ring
 from kernels.delta_rule import operand
 from kernels.device import jit, tl
 
@@ -106,7 +106,7 @@ def test_an_empty_batch_changes_nothing() -> None:
     before, none = copied(given), torch.empty(0, dtype=torch.int64)
     assert delta_decode.delta_decode(**given, state_slots=none).shape == (0, 4, 16)
     assert (
-        delta_prompt.delta_prompt(
+        delta_prefill.delta_prefill(
             **given, state_slots=none, cu_seqlens=torch.zeros(1, dtype=torch.int64)
         ).shape[0]
         == 0
@@ -130,19 +130,21 @@ def test_prompt_equals_the_formula_at_chunk_borders(
     starts = np.cumsum([0, *lengths])
     given = arguments(int(starts[-1]), *sizes, dtype)
     before = copied(given)
-    out = delta_prompt.delta_prompt(**given, state_slots=torch.tensor(slots), cu_seqlens=torch.tensor(starts))
+    out = delta_prefill.delta_prefill(
+        **given, state_slots=torch.tensor(slots), cu_seqlens=torch.tensor(starts)
+    )
     compare(given, before, {s: (starts[r], starts[r + 1]) for r, s in enumerate(slots)}, out, 1e-5)
 
 
 def test_prompt_in_two_chunks_equals_the_whole() -> None:
     given, slot = arguments(66, 1, 1, 16, 16), torch.tensor([2])
     once = copied(given)
-    whole = delta_prompt.delta_prompt(**once, state_slots=slot, cu_seqlens=torch.tensor([0, 66]))
+    whole = delta_prefill.delta_prefill(**once, state_slots=slot, cu_seqlens=torch.tensor([0, 66]))
     parts = []
     for start, end in ((0, 31), (31, 66)):
         cut = {name: given[name][start:end] for name in ("qkv", "a", "b")}
         parts.append(
-            delta_prompt.delta_prompt(
+            delta_prefill.delta_prefill(
                 **given | cut, state_slots=slot, cu_seqlens=torch.tensor([0, end - start])
             )
         )
@@ -155,7 +157,9 @@ def test_the_solve_holds_where_one_token_repeats_without_decay() -> None:
     given["qkv"] = given["qkv"][:1].expand(130, -1).contiguous()
     given["a"], given["b"] = torch.full((130, 1), -30.0), torch.full((130, 1), 12.0)  # α = 1, β = 1
     before = copied(given)
-    out = delta_prompt.delta_prompt(**given, state_slots=torch.tensor([3]), cu_seqlens=torch.tensor([0, 130]))
+    out = delta_prefill.delta_prefill(
+        **given, state_slots=torch.tensor([3]), cu_seqlens=torch.tensor([0, 130])
+    )
     compare(given, before, {3: (0, 130)}, out, 1e-5)
 
 

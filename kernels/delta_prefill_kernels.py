@@ -1,4 +1,4 @@
-"""The Triton kernels of delta_prompt, in the order of their launch; letters as in delta_rule.chunked.
+"""The Triton kernels of delta_prefill, in the order of their launch; letters as in delta_rule.chunked.
 
     convolve  q, k of each token                                a program: 64 tokens of one head of q or k
     solve     T = (I + A)⁻¹;  U = T diag(β) V;  W = T diag(β exp G) K     64 tokens of one value head

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from kernels.contract import INDEX, check
 from kernels.delta_decode import check_delta, key_heads_of
-from kernels.delta_prompt_kernels import (
+from kernels.delta_prefill_kernels import (
     delta_convolve_kernel,
     delta_output_kernel,
     delta_scan_kernel,
@@ -60,7 +60,7 @@ def reference(
     return out
 
 
-def delta_prompt(
+def delta_prefill(
     qkv: Tensor,
     a: Tensor,
     b: Tensor,

@@ -90,7 +90,7 @@ def spans(cu_seqlens: Tensor, context_lengths: Tensor) -> list[tuple[int, int, i
     return list(zip(starts[:-1], starts[1:], context_lengths.tolist(), strict=True))
 
 
-def paged_prompt_attention(
+def paged_prefill_attention(
     q: Tensor,
     k_pages: Tensor,
     v_pages: Tensor,
@@ -147,7 +147,7 @@ def tiled(
     grid = (tokens // (queries // group) + rows, kv_heads) if tokens else (0,)
     form = {"NK": kv_heads, "G": group, "D": width, "PAGE": page, "QUERIES": queries, "KEYS": keys}
     launch(
-        prompt_attention_kernel, grid, q, k_pages, v_pages, page_table, context_lengths, cu_seqlens, out, rows,
+        prefill_attention_kernel, grid, q, k_pages, v_pages, page_table, context_lengths, cu_seqlens, out, rows,
         page_table.stride(0), scale, **form, STAGES=stages, WIDE=WIDE, ROWS_AT_ONCE=ROWS_AT_ONCE, num_warps=warps,
     )  # fmt: skip
     return out
@@ -157,7 +157,7 @@ def tiled(
     do_not_specialize=["rows", "table_stride"],
     do_not_specialize_on_alignment=["page_table", "context_lengths", "cu_seqlens"],
 )
-def prompt_attention_kernel(
+def prefill_attention_kernel(
     q, k_pages, v_pages, page_table, context_lengths, cu_seqlens, out, rows, table_stride, scale,
     NK: tl.constexpr, G: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr, QUERIES: tl.constexpr,
     KEYS: tl.constexpr, STAGES: tl.constexpr, WIDE: tl.constexpr, ROWS_AT_ONCE: tl.constexpr,
