@@ -90,7 +90,7 @@ def prefix_lookup() -> Iterator[Measure]:
             if known:
                 sequence.page_keys(pages - 1)
             began = time.thread_time()
-            assert scheduler.prefixes.find(sequence).tokens == LONG - PAGE
+            assert scheduler.prefix_cache.find(sequence).tokens == LONG - PAGE
             times.append((time.thread_time() - began) * 1e6)
         yield Measure(f"lookup of 32k, {name}", "us", tuple(times), LOOKUP_BUDGET)
     began = time.thread_time()

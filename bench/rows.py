@@ -17,7 +17,7 @@ from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import Sequence
 from node.model.config import ModelConfig
 from node.run.load import load_model, warm_up
-from node.run.runner import Runner
+from node.run.model_runner import ModelRunner
 
 SAMPLES = 5
 DECODE_STEPS = 8  # a sample
@@ -63,7 +63,7 @@ class Bed:
     def __init__(self, folder: Path) -> None:
         self.config = ModelConfig.read(folder)
         pages = max(BATCHES) * (CONTEXT + PROMPT) // PAGE + 64
-        self.runner = Runner(load_model(folder, torch.bfloat16, "cpu"), pages + 1, 33, "cpu")
+        self.runner = ModelRunner(load_model(folder, torch.bfloat16, "cpu"), pages + 1, 33, "cpu")
         warm_up(self.runner)
         self.added = 0
         recurrent = self.config.delta is not None

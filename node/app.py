@@ -37,11 +37,11 @@ from node.model.checkpoint import WeightError
 from node.model.config import ModelConfig
 from node.model.stops import stop_ids
 from node.run.compiles import Compiles
+from node.run.graph_runner import GraphRunner
 from node.run.load import load_model, warm_up
 from node.run.measure import measured_workspace
 from node.run.memory import MemoryPlan
-from node.run.runner import Runner
-from node.run.static import StaticRunner
+from node.run.model_runner import ModelRunner
 from node.run.warm import warm_all
 from node.telemetry.metrics import Metrics
 
@@ -166,9 +166,9 @@ class Node:
             self._plan = memory_plan(self._settings, self._config, taken, ours)
             log.info("memory as measured:\n%s", self._plan.table())
         plan = self._plan
-        runner = Runner(model, plan.pages + 1, plan.state_slots + 1, device, deferred)
+        runner = ModelRunner(model, plan.pages + 1, plan.state_slots + 1, device, deferred)
         # On a CPU launching a step is running it: planning ahead would only cost a token of every answer.
-        static = StaticRunner(runner, self._context) if captured else None
+        static = GraphRunner(runner, self._context) if captured else None
         if static is None:
             warm_up(runner)
         else:

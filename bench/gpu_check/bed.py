@@ -16,10 +16,10 @@ from node.model.qwen import Qwen
 from node.model.weights import assemble, published_shapes
 from node.run.buckets import BUCKETS
 from node.run.compiles import Compiles
+from node.run.graph_runner import GraphRunner
 from node.run.measure import measured_workspace
 from node.run.memory import MemoryPlan, plan_memory
-from node.run.runner import Runner
-from node.run.static import StaticRunner
+from node.run.model_runner import ModelRunner
 
 DEMO = Path(__file__).parents[2] / "weights" / "demo"
 QWEN3_5_9B: dict[str, Any] = {
@@ -119,8 +119,8 @@ class Bed:
         self.model = Qwen(config, weights, vocabulary)
         self.reckoned = self._plan(None)
         self.plan = plan = self.reckoned if device.type == "cpu" else self._plan(self._workspace())
-        self.runner = Runner(self.model, plan.pages + 1, plan.state_slots + 1, device)
-        self.static = StaticRunner(self.runner, size.context, size.buckets)
+        self.runner = ModelRunner(self.model, plan.pages + 1, plan.state_slots + 1, device)
+        self.static = GraphRunner(self.runner, size.context, size.buckets)
 
     def _workspace(self) -> int:
         size = self.size

@@ -13,8 +13,8 @@ from bench.gpu_check.findings import Finding
 from bench.roofline import deferred_work, work_of
 from kernels.delta_ring import RING
 from node.engine.roofline import Device, decode_plan
-from node.run.runner import Runner
-from node.run.static import StaticRunner
+from node.run.graph_runner import GraphRunner
+from node.run.model_runner import ModelRunner
 from node.run.warm import scratch_plan
 
 TARGETS = {256: 15.0}  # ms, of the 9B on an H200 at 2k tokens
@@ -25,7 +25,7 @@ def deferred(bed: Bed, device: Device) -> Iterator[Finding]:
     if bed.config.delta is None:
         return
     runner = _deferring(bed.runner)
-    static = StaticRunner(runner, bed.size.context, tuple(sorted({4, *bed.size.decode_rows})))
+    static = GraphRunner(runner, bed.size.context, tuple(sorted({4, *bed.size.decode_rows})))
     for bucket in static.buckets:
         static.run(scratch_plan(bucket, ()))
     if bed.device.type == "cuda":
@@ -50,7 +50,7 @@ def deferred(bed: Bed, device: Device) -> Iterator[Finding]:
         yield Finding(f"decode of {rows} rows, deferred writes", ms, "ms", floor, kept, note)
 
 
-def _deferring(runner: Runner) -> Runner:
+def _deferring(runner: ModelRunner) -> ModelRunner:
     """A second runner over the same pools: there is no memory for others."""
     twin = copy.copy(runner)
     twin.cache = runner.cache.deferring()

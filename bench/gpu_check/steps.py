@@ -13,13 +13,13 @@ import torch
 from bench.gpu_check.bed import Bed
 from bench.gpu_check.findings import Finding
 from bench.roofline import work_of
-from node.engine.engine import AheadRunner
+from node.engine.engine import OverlappedRunner
 from node.engine.plan import PAGE, StepPlan
 from node.engine.roofline import Device, decode_plan, prefill_plan
 from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import Sequence
-from node.run.static import StaticRunner
+from node.run.graph_runner import GraphRunner
 from node.run.warm import warm_all
 
 TARGETS = {1: 4.9, 8: 5.3, 32: 6.5, 64: 8.1, 128: 11.5, 256: 18.0}  # ms, of the 9B on an H200 at 2k tokens
@@ -41,10 +41,10 @@ def warm(bed: Bed) -> Iterator[Finding]:
 
 def same_tokens(bed: Bed) -> Iterator[Finding]:
     """Graphs, the same halves called, and the plain runner, plain and planned ahead."""
-    called = StaticRunner(bed.runner, bed.size.context, bed.size.buckets)
+    called = GraphRunner(bed.runner, bed.size.context, bed.size.buckets)
     for count in (max(bed.size.buckets[:4]), 5):  # one fills its bucket, one is padded
         graph = outputs(bed, bed.static, count, ahead=False)
-        others: list[tuple[str, AheadRunner, bool]] = [
+        others: list[tuple[str, OverlappedRunner, bool]] = [
             ("the halves called", called, False),
             ("graphs planned ahead", bed.static, True),
         ]
@@ -68,7 +68,7 @@ def agreement(name: str, ours: list[list[int]], theirs: list[list[int]], exact: 
     return Finding(name, differ, f"of {len(pairs)} tokens differ", 0, differ == 0 if exact else None)
 
 
-def outputs(bed: Bed, runner: AheadRunner, count: int, ahead: bool) -> list[list[int]]:
+def outputs(bed: Bed, runner: OverlappedRunner, count: int, ahead: bool) -> list[list[int]]:
     """Greedy and seeded sequences of one length, so that all decode together from the first step to the last."""
     size, plan = bed.size, bed.plan
     budget = Budget(tokens=size.step_tokens, mixed_tokens=size.step_tokens).with_sequences(size.sequences)
@@ -147,7 +147,7 @@ def decode_times(bed: Bed, device: Device) -> Iterator[Finding]:
         yield Finding(f"  the same, eagerly, {rows} rows", eager, "ms", floor)
 
 
-def launched(runner: AheadRunner, plan: StepPlan) -> None:
+def launched(runner: OverlappedRunner, plan: StepPlan) -> None:
     runner.launch(plan).sample(lambda: None)
 
 

@@ -12,7 +12,7 @@ from node.engine.batch_table import BatchTable
 from node.engine.fair_queue import FairQueue
 from node.engine.output_lengths import OutputLengths
 from node.engine.plan import PAGE
-from node.engine.prefixes import Hit, Prefixes
+from node.engine.prefix_cache import Hit, PrefixCache
 from node.engine.sequence import Sequence, pages_of
 
 LOOKAHEAD = 64  # sequences that wait for another's prefix and may be passed: a microsecond each
@@ -33,11 +33,11 @@ class Admission:
     that another computes is passed.
     """
 
-    def __init__(self, table: BatchTable, prefixes: Prefixes) -> None:
+    def __init__(self, table: BatchTable, prefix_cache: PrefixCache) -> None:
         self.waiting = FairQueue()
         self.lengths = OutputLengths()
         self._table = table
-        self._prefixes = prefixes
+        self._prefix_cache = prefix_cache
         self._deadline = math.inf  # the earliest of those that wait, or earlier
 
     def add(self, sequence: Sequence) -> None:
@@ -48,7 +48,7 @@ class Admission:
     def remove(self, sequence: Sequence) -> None:
         """It waits no longer."""
         self.waiting.remove(sequence)
-        self._prefixes.unfollow(sequence)
+        self._prefix_cache.unfollow(sequence)
 
     def expired(self, now: float) -> list[Sequence]:
         """Those that were to have begun by `now` and have not."""
@@ -68,11 +68,11 @@ class Admission:
             sequence = self.waiting.first(passed, full)
             if sequence is None:
                 break
-            if self._prefixes.waits(sequence):
+            if self._prefix_cache.waits(sequence):
                 passed.add(sequence)
                 continue
-            hit = self._prefixes.find(sequence)
-            if (ahead := self._prefixes.follow(sequence, hit)) is not None:
+            hit = self._prefix_cache.find(sequence)
+            if (ahead := self._prefix_cache.follow(sequence, hit)) is not None:
                 leader, tokens = ahead
                 self._cut(leader, tokens)
                 passed.add(sequence)
@@ -91,7 +91,7 @@ class Admission:
 
     def _fits(self, sequence: Sequence, hit: Hit) -> bool:
         """Whether its prompt and a likely output fit beside what the running ones are likely to take."""
-        pages, table = self._prefixes.pages, self._table
+        pages, table = self._prefix_cache.pages, self._table
         spare = pages.free - pages.idle_among(hit.pages) + len(hit.pages)
         if not table.sequences:
             return pages_of(sequence.length) <= spare
@@ -101,10 +101,10 @@ class Admission:
 
     def _start(self, sequence: Sequence, hit: Hit) -> int:
         """Give it a row and the pages of its prompt; returns the slot of its cached state, or SCRATCH."""
-        pages, table, output = self._prefixes.pages, self._table, self._expected_output(sequence)
+        pages, table, output = self._prefix_cache.pages, self._table, self._expected_output(sequence)
         expected = self._expected_pages(sequence)
         self.waiting.admit(sequence, sequence.length - hit.tokens + output)
-        self._prefixes.unfollow(sequence)
+        self._prefix_cache.unfollow(sequence)
         row = table.take(sequence)
         pages.hold(hit.pages)
         table.append(row, hit.pages)
@@ -115,17 +115,17 @@ class Admission:
         table.promised[row] = len(sequence.output) + output
         table.expected[row] = expected
         for tokens in sequence.turns:
-            self._prefixes.refresh(sequence, tokens)
+            self._prefix_cache.refresh(sequence, tokens)
             self._cut(sequence, tokens)
-        self._cut(sequence, self._prefixes.junction(sequence, hit))
-        self._prefixes.grow(sequence, hit)
+        self._cut(sequence, self._prefix_cache.junction(sequence, hit))
+        self._prefix_cache.grow(sequence, hit)
         if not sequence.ran:
             sequence.cached = hit.tokens
-        return self._prefixes.restore(sequence, hit)
+        return self._prefix_cache.restore(sequence, hit)
 
     def _cut(self, sequence: Sequence, tokens: int) -> None:
         """Let a chunk end at the page boundary before `tokens`, so that the state then is a cached state."""
-        if self._prefixes.keeps_states:
+        if self._prefix_cache.keeps_states:
             self._table.cut(sequence.row, tokens // PAGE * PAGE)
 
     def _expected_output(self, sequence: Sequence) -> int:

@@ -45,13 +45,13 @@ class StepHandle(Protocol):
         ...
 
 
-class Runner(Protocol):
+class StepRunner(Protocol):
     def run(self, plan: StepPlan, get_metadata: GetSamplingMetadata) -> NDArray[np.int64]:
         """`launch`, `sample` and `ids` in one. `get_metadata` is called between the forward pass and sampling."""
         ...
 
 
-class AheadRunner(Runner, Protocol):
+class OverlappedRunner(StepRunner, Protocol):
     def launch(self, plan: StepPlan) -> StepHandle:
         """Begin a step, after those launched before it; the plan's future_tokens are of the last one's samples."""
         ...
@@ -75,9 +75,9 @@ class Engine:
     def __init__(
         self,
         scheduler: Scheduler,
-        runner: Runner,
+        runner: StepRunner,
         queue: int = 1024,
-        ahead: AheadRunner | None = None,
+        ahead: OverlappedRunner | None = None,
         recorder: Recorder | None = None,
         queued_tokens: int = QUEUED_TOKENS,
     ) -> None:
@@ -303,7 +303,7 @@ class Engine:
 
     def _picture(self, steps: int, failures: int) -> EngineSnapshot:
         scheduler = self._scheduler
-        pages, states, counts = scheduler.pages, scheduler.prefixes.state_cache, scheduler.counts
+        pages, states, counts = scheduler.pages, scheduler.prefix_cache.state_cache, scheduler.counts
         return EngineSnapshot(
             running=len(scheduler.running),
             waiting=len(scheduler.waiting),

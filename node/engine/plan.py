@@ -27,29 +27,29 @@ class StepPlan:
     Rows that hold one token come first (`decode_rows` of them), so that the two kinds of kernel each see a
     contiguous range.
 
-    token_ids    int64   [N]      tokens to run, row by row
-    positions    int64   [N]      position of each token in its sequence, from 0
-    cu_seqlens   int64   [R + 1]  where each row's tokens begin in token_ids
-    page_table   int64   [R, P]   pages of each row in order of position; SCRATCH beyond its length
-    state_slots  int64   [R]      state slot of each row; SCRATCH where the model has none
-    sample_rows  int64   [S]      rows whose last token is followed by a sampled one
-    temperature  float32 [S]      as in Sampling; 0 is greedy
-    top_p        float32 [S]
-    top_k        int64   [S]
-    seeds        uint64  [S]
-    min_p        float32 [S]      or empty, where no row asks for it
+    token_ids      int64   [N]      tokens to run, row by row
+    positions      int64   [N]      position of each token in its sequence, from 0
+    cu_seqlens     int64   [R + 1]  where each row's tokens begin in token_ids
+    page_table     int64   [R, P]   pages of each row in order of position; SCRATCH beyond its length
+    state_slots    int64   [R]      state slot of each row; SCRATCH where the model has none
+    sample_rows    int64   [S]      rows whose last token is followed by a sampled one
+    temperature    float32 [S]      as in Sampling; 0 is greedy
+    top_p          float32 [S]
+    top_k          int64   [S]
+    seeds          uint64  [S]
+    min_p          float32 [S]      or empty, where no row asks for it
 
     Of prefixes that are reused:
 
-    restores     int64   [K, 2]   (from, to): slots copied before the pass; none of them is both
-    saves        int64   [C, 2]   (from, to): slots copied after it; likewise
-    dry          int64   [D]      indexes in token_ids that run for the state alone: their keys and values lie in
-                                  pages that others read too, and go to SCRATCH instead
+    restores       int64   [K, 2]   (from, to): slots copied before the pass; none of them is both
+    saves          int64   [C, 2]   (from, to): slots copied after it; likewise
+    skip_kv_write  int64   [D]      indexes in token_ids that run for the state alone: their keys and values lie in
+                                    pages that others read too, and go to SCRATCH instead
 
     Of a step that is planned while the one before it runs:
 
-    future_tokens       int64   [F, 2]   (index in token_ids, index among the sampled ids of the step before): tokens
-                                  that the host does not know yet
+    future_tokens  int64   [F, 2]   (index in token_ids, index among the sampled ids of the step before): tokens
+                                    that the host does not know yet
     """
 
     token_ids: NDArray[np.int64]
@@ -64,7 +64,7 @@ class StepPlan:
     seeds: NDArray[np.uint64]
     restores: NDArray[np.int64] = field(default_factory=_no_pairs)
     saves: NDArray[np.int64] = field(default_factory=_no_pairs)
-    dry: NDArray[np.int64] = field(default_factory=_nothing)
+    skip_kv_write: NDArray[np.int64] = field(default_factory=_nothing)
     future_tokens: NDArray[np.int64] = field(default_factory=_no_pairs)
     min_p: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, dtype=np.float32))
 

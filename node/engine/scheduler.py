@@ -11,7 +11,7 @@ from node.engine.admission import Admission
 from node.engine.batch_table import BatchTable
 from node.engine.chunks import share
 from node.engine.plan import PAGE, SCRATCH
-from node.engine.prefixes import Prefixes
+from node.engine.prefix_cache import PrefixCache
 from node.engine.sequence import FinishReason, Sequence
 from node.engine.step import Chunk, Progress, Restore, Save, Step, compose, filled_pages
 
@@ -64,9 +64,9 @@ class Scheduler:
         rows = min(budget.sequences, state_slots) if recurrent else budget.sequences
         self.budget = budget
         self.table = BatchTable(rows, context)
-        self.prefixes = Prefixes(pages, rows + 1, state_slots - rows if recurrent else 0, recurrent)
-        self.pages = self.prefixes.pages
-        self.admission = Admission(self.table, self.prefixes)
+        self.prefix_cache = PrefixCache(pages, rows + 1, state_slots - rows if recurrent else 0, recurrent)
+        self.pages = self.prefix_cache.pages
+        self.admission = Admission(self.table, self.prefix_cache)
         self.waiting = self.admission.waiting
         self.running: list[Sequence] = []  # in order of admission
         self.counts = Counts()
@@ -82,7 +82,7 @@ class Scheduler:
 
     @property
     def state_slots_total(self) -> int:
-        return self.table.pool.total + self.prefixes.state_cache.total if self._recurrent else 0
+        return self.table.pool.total + self.prefix_cache.state_cache.total if self._recurrent else 0
 
     @property
     def state_slots_free(self) -> int:
@@ -143,7 +143,7 @@ class Scheduler:
             if sequence.finish_reason is None:
                 self._name_pages(sequence)
         for save in step.saves:
-            self.prefixes.saved(*save)
+            self.prefix_cache.saved(*save)
         progress = [done for chunk in step.chunks if (done := self._book(chunk)) is not None]
         for sequence, token in zip(step.sampling, sampled.tolist(), strict=True):
             if sequence.finish_reason is not None:  # it ended while this step was in flight
@@ -165,7 +165,7 @@ class Scheduler:
         """The step could not be run: end all its sequences and take everything back."""
         self._land(step)
         for save in step.saves:
-            self.prefixes.state_cache.give_back(save.slot)
+            self.prefix_cache.state_cache.give_back(save.slot)
         progress = []
         for sequence in dict.fromkeys([*step.sequences, *(restore.sequence for restore in step.restores)]):
             if sequence.finish_reason is None:
@@ -180,7 +180,7 @@ class Scheduler:
         held = [self.table.pages(sequence.row) for sequence in holders]
         reserved = [save.slot for step in self._flight for save in step.saves]
         self.table.pool.audit(_ints([sequence.row for sequence in holders]))
-        self.prefixes.audit(np.concatenate([_ints([]), *held]), reserved, set(self.running))
+        self.prefix_cache.audit(np.concatenate([_ints([]), *held]), reserved, set(self.running))
 
     # what runs next
 
@@ -225,7 +225,7 @@ class Scheduler:
             cuts = self.table.cuts[sequence.row]
             if cuts and cuts[-1] == end:
                 cuts.pop()
-                if (slot := self.prefixes.save(sequence, end)) is not None:
+                if (slot := self.prefix_cache.save(sequence, end)) is not None:
                     saves.append(Save(sequence, end, slot))
         return tuple(saves)
 
@@ -242,7 +242,7 @@ class Scheduler:
             int(step.plan.row_lengths[np.flatnonzero(step.table_rows == row)].sum()) for step in self._flight
         )
         computed = int(self.table.computed[row]) - flying
-        self.table.named[row] = self.prefixes.name(
+        self.table.named[row] = self.prefix_cache.name(
             sequence, self.table.page_table[row], int(self.table.named[row]), computed
         )
 
@@ -275,7 +275,7 @@ class Scheduler:
 
     def _leave(self, sequence: Sequence) -> None:
         self.running.remove(sequence)
-        self.prefixes.stop_growing(sequence)
+        self.prefix_cache.stop_growing(sequence)
         self.admission.leave(sequence)
         self._decoding = self._decoding[self._decoding != sequence.row]
         if sequence in self._prefilling:

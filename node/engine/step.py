@@ -109,7 +109,7 @@ def compose(
         seeds=table.seeds[sampled],
         restores=_pairs([(restore.slot, restore.sequence.row) for restore in restores]),
         saves=_pairs([(save.sequence.row, save.slot) for save in saves]),
-        dry=_dry(table, chunks, cu_seqlens[len(decoding) :].tolist()),
+        skip_kv_write=_skip_kv_write(table, chunks, cu_seqlens[len(decoding) :].tolist()),
         future_tokens=_future_tokens(table, decoding, before),
         min_p=table.min_p[sampled],
     )
@@ -121,7 +121,7 @@ def compose(
     return Step(plan, table_rows, len(decoding), sequences, sampling, tuple(chunks), restores, saves)
 
 
-def _dry(table: BatchTable, chunks: list[Chunk], cu_seqlens: list[int]) -> NDArray[np.int64]:
+def _skip_kv_write(table: BatchTable, chunks: list[Chunk], cu_seqlens: list[int]) -> NDArray[np.int64]:
     """Indexes of tokens whose keys and values were there before."""
     spans = [
         np.arange(begins, begins + min(chunk.end, filled) - chunk.start)

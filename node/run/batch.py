@@ -41,7 +41,7 @@ def slot_mapping_of(plan: StepPlan) -> NDArray[np.int64]:
     """int64 [N]: page · 64 + offset, where the key and value of each token go."""
     row_of_token = np.repeat(np.arange(plan.rows), plan.row_lengths)
     pages = plan.page_table[row_of_token, plan.positions // PAGE]
-    pages[plan.dry] = SCRATCH
+    pages[plan.skip_kv_write] = SCRATCH
     return pages * PAGE + plan.positions % PAGE
 
 

@@ -12,7 +12,7 @@ from node.model.checkpoint import read_weights
 from node.model.config import ModelConfig
 from node.model.qwen import Qwen
 from node.model.stops import real_vocabulary
-from node.run.runner import Runner
+from node.run.model_runner import ModelRunner
 
 
 def load_model(folder: Path, dtype: torch.dtype, device: torch.device | str) -> Qwen:
@@ -22,7 +22,7 @@ def load_model(folder: Path, dtype: torch.dtype, device: torch.device | str) -> 
     return Qwen(config, weights, real_vocabulary(folder))
 
 
-def warm_up(runner: Runner) -> None:
+def warm_up(runner: ModelRunner) -> None:
     """Run one decode row and one prompt row, greedy and sampled, in the scratch page and slot.
 
     The first call of an operation picks and prepares its code; no request should wait for that.

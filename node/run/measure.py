@@ -8,8 +8,8 @@ import torch
 
 from node.model.qwen import Qwen
 from node.run.buckets import BUCKETS
-from node.run.runner import Runner
-from node.run.static import StaticRunner
+from node.run.graph_runner import GraphRunner
+from node.run.model_runner import ModelRunner
 from node.run.warm import warm_all
 
 
@@ -30,7 +30,7 @@ def measured_workspace(
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats(device)
     free, reserved = torch.cuda.mem_get_info(device)[0], torch.cuda.memory_reserved(device)
-    static = StaticRunner(Runner(model, 1, 1, device, deferred), context, buckets)
+    static = GraphRunner(ModelRunner(model, 1, 1, device, deferred), context, buckets)
     warm_all(static, step_tokens, sequences)
     torch.cuda.synchronize(device)
     inside = torch.cuda.max_memory_reserved(device) - reserved

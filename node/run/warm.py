@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from node.engine.plan import PAGE, SCRATCH, SamplingMetadata, StepPlan
-from node.run.runner import Runner
-from node.run.static import StaticRunner
+from node.run.graph_runner import GraphRunner
+from node.run.model_runner import ModelRunner
 
 # (rows that decode, tokens of each other row). Counts and strides do not specialise the kernels, but the split of
 # decode attention follows the number of rows, and cuBLAS picks its code by the number of tokens.
@@ -30,10 +30,10 @@ MIXED = (
 WHOLE = (1024, 2048, 4096, 8192)  # prompts that have a step for themselves
 
 
-def warm_all(runner: StaticRunner, step_tokens: int, sequences: int) -> None:
+def warm_all(runner: GraphRunner, step_tokens: int, sequences: int) -> None:
     """Mixed steps of up to this size, then decode of every bucket, greedy and sampled, free and constrained; then, on
     CUDA, capture, which may neither compile nor load a kernel."""
-    runs: Runner = runner.runner
+    runs: ModelRunner = runner.runner
     steps = [scratch_plan(rows, lengths) for rows, lengths in _steps(step_tokens, sequences)]
     for plan in steps:
         runs.run(plan)

@@ -101,12 +101,12 @@ class MemoryRunner:
         return np.array(sampled, dtype=np.int64)
 
     def write_pages(self, plan: StepPlan, token_ids: NDArray[np.int64]) -> None:
-        """All tokens to their slots but the dry ones, whose slots must hold them already."""
+        """All tokens to their slots but the ones that skip_kv_write names, whose slots must hold them already."""
         row_of_token = np.repeat(np.arange(plan.rows), plan.row_lengths)
         pages = plan.page_table[row_of_token, plan.positions // PAGE]
         offsets = plan.positions % PAGE
-        assert np.array_equal(self.pages[pages, offsets][plan.dry], token_ids[plan.dry])
-        wet = np.ones(plan.tokens, dtype=bool)
-        wet[plan.dry] = False
-        assert len(set(zip(pages[wet].tolist(), offsets[wet].tolist(), strict=True))) == wet.sum()
-        self.pages[pages[wet], offsets[wet]] = token_ids[wet]
+        assert np.array_equal(self.pages[pages, offsets][plan.skip_kv_write], token_ids[plan.skip_kv_write])
+        written = np.ones(plan.tokens, dtype=bool)
+        written[plan.skip_kv_write] = False
+        assert len(set(zip(pages[written].tolist(), offsets[written].tolist(), strict=True))) == written.sum()
+        self.pages[pages[written], offsets[written]] = token_ids[written]

@@ -109,7 +109,7 @@ class SchedulerWalk(RuleBasedStateMachine):
 
     @rule()
     def forget(self) -> None:
-        self.scheduler.prefixes.clear()
+        self.scheduler.prefix_cache.clear()
 
     @invariant()
     def everything_is_explained(self) -> None:

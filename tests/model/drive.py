@@ -9,7 +9,7 @@ import torch
 
 from node.engine.plan import PAGE, SCRATCH, StepPlan
 from node.model.qwen import Qwen
-from node.run.runner import Runner
+from node.run.model_runner import ModelRunner
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class Drive:
     """A runner whose pools are full of NaN, so that whatever nobody wrote shows when it is read."""
 
     def __init__(self, model: Qwen, pages: int = 40, state_slots: int = 12, deferred: bool = False) -> None:
-        self.runner = Runner(model, pages, state_slots, "cpu", deferred)
+        self.runner = ModelRunner(model, pages, state_slots, "cpu", deferred)
         for pool in self.runner.cache.pools:
             pool.fill_(torch.nan)
         order = np.random.default_rng(3)

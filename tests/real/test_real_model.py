@@ -96,10 +96,10 @@ def test_logits_equal_those_of_transformers() -> None:
     from node.engine.scheduler import Budget, Scheduler
     from node.engine.sequence import Sequence
     from node.run.load import load_model
-    from node.run.runner import Runner
+    from node.run.model_runner import ModelRunner
 
     ids = Chat.read(FOLDER).prompt(Conversation((Turn("user", FRANCE[0]["content"]),), thinking=False)).ids
-    runner = Runner(load_model(FOLDER, torch.float32, "cpu"), 8, 3, "cpu")
+    runner = ModelRunner(load_model(FOLDER, torch.float32, "cpu"), 8, 3, "cpu")
     scheduler = Scheduler(7, 2, 7 * PAGE, Budget(2, 16, 16), runner.model.config.delta is not None)
     scheduler.add(Sequence("real", np.array(ids), 1, Sampling(temperature=0.0), frozenset()))
     rows = []

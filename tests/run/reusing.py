@@ -11,7 +11,7 @@ from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import Sequence
 from node.engine.step import Step
 from node.model.qwen import Qwen
-from node.run.runner import Runner, StepHandle
+from node.run.model_runner import ModelRunner, StepHandle
 from tests.model import tiny
 
 TOLERANCE = 1e-5
@@ -39,7 +39,7 @@ class Node:
         slots = (rows + cached_states) if recurrent else 0
         budget = (budget or Budget(tokens=512, mixed_tokens=128)).with_sequences(rows)
         self.scheduler = Scheduler(pages, slots, CONTEXT, budget, recurrent)
-        self.runner = Runner(model, pages + 1, slots + 1, "cpu", deferred)
+        self.runner = ModelRunner(model, pages + 1, slots + 1, "cpu", deferred)
         for pool in self.runner.cache.pools:
             pool.fill_(torch.nan)
         self.ahead = ahead

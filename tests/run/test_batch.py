@@ -13,9 +13,9 @@ from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import Sequence
 from node.model.qwen import Qwen
+from node.run.graph_runner import GraphRunner
 from node.run.load import load_model
-from node.run.runner import Runner
-from node.run.static import StaticRunner
+from node.run.model_runner import ModelRunner
 from tests.model import tiny
 
 ROWS, PAGES, CONTEXT, LIMIT = 64, 200, 4 * PAGE, 12
@@ -37,9 +37,9 @@ def ask(number: int) -> Sequence:
 def answers(model: Qwen, numbers: Iterable[int], static: bool) -> tuple[list[list[int]], int]:
     """The tokens of each of these questions, asked at once, and the most rows that decoded in one step."""
     recurrent = model.config.delta is not None
-    runner: Runner | StaticRunner = Runner(model, PAGES + 1, ROWS + 1, "cpu")
+    runner: ModelRunner | GraphRunner = ModelRunner(model, PAGES + 1, ROWS + 1, "cpu")
     if static:
-        runner = StaticRunner(runner, CONTEXT, (1, ROWS))
+        runner = GraphRunner(runner, CONTEXT, (1, ROWS))
     budget = Budget(sequences=ROWS, tokens=512, mixed_tokens=512)
     scheduler = Scheduler(PAGES, ROWS if recurrent else 0, CONTEXT, budget, recurrent)
     sequences, most = [ask(number) for number in numbers], 0

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.run.test_static import CONTEXT, SMALL, outputs, sequence
 
 from kernels.device import triton
 from node.access.keys import Keyring
@@ -19,15 +20,14 @@ from node.engine.plan import PAGE
 from node.engine.scheduler import Budget
 from node.engine.sequence import Sequence
 from node.model.qwen import Qwen
+from node.run.graph_runner import GraphRunner
 from node.run.load import load_model
 from node.run.memory import plan_memory
-from node.run.runner import Runner
-from node.run.static import StaticRunner
+from node.run.model_runner import ModelRunner
 from tests.model import tiny
 from tests.model.drive import Drive
 from tests.node_under_test import DEMO
 from tests.run.reusing import REORDERED, Node, ids
-from tests.run.test_static import CONTEXT, SMALL, outputs, sequence
 
 
 @pytest.fixture(scope="module")
@@ -85,11 +85,11 @@ def test_static_steps_defer_too(model: Qwen) -> None:
     def arrivals() -> list[tuple[int, Sequence]]:
         return [(4 * n, sequence(ids(n % 3, 70) + ids(n, n), 5 + 3 * n, 0.8 * (n % 2))) for n in range(8)]
 
-    def runner(deferred: bool) -> Runner:
-        return Runner(model, 81, 41, "cpu", deferred)
+    def runner(deferred: bool) -> ModelRunner:
+        return ModelRunner(model, 81, 41, "cpu", deferred)
 
     expected = outputs(model, runner(False), arrivals(), ahead=False)
-    static = StaticRunner(runner(True), CONTEXT, SMALL)
+    static = GraphRunner(runner(True), CONTEXT, SMALL)
     assert outputs(model, static, arrivals(), ahead=True) == expected
 
 
@@ -135,7 +135,7 @@ def test_the_plan_counts_the_ring(model: Qwen) -> None:
         for deferred in (False, True)
     ]
     for plan, deferred in zip(plans, (False, True), strict=True):
-        runner = Runner(model, plan.pages + 1, plan.state_slots + 1, "cpu", deferred)
+        runner = ModelRunner(model, plan.pages + 1, plan.state_slots + 1, "cpu", deferred)
         assert runner.cache.bytes == plan.kv + plan.state
     assert plans[1].slot_bytes - plans[0].slot_bytes == model.config.ring_bytes
 
@@ -143,7 +143,7 @@ def test_the_plan_counts_the_ring(model: Qwen) -> None:
 @pytest.mark.parametrize("kind", ["qwen3", "qwen2"])
 def test_a_model_without_delta_layers_has_nothing_to_defer(kind: str, tmp_path: Path) -> None:
     model = load_model(tiny.write(tmp_path, tiny.CONFIGS[kind]), torch.float32, "cpu")
-    assert Runner(model, 2, 1, "cpu", deferred=True).cache.ring is None
+    assert ModelRunner(model, 2, 1, "cpu", deferred=True).cache.ring is None
 
 
 def test_the_setting_reaches_the_plan_and_the_runner(monkeypatch: pytest.MonkeyPatch) -> None:

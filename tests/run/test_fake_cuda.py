@@ -16,8 +16,8 @@ from node.engine.plan import PAGE, SamplingMetadata, StepPlan
 from node.model.config import ModelConfig
 from node.model.qwen import Qwen
 from node.model.weights import assemble
-from node.run.runner import Runner
-from node.run.static import StaticRunner
+from node.run.graph_runner import GraphRunner
+from node.run.model_runner import ModelRunner
 from node.run.warm import scratch_plan
 from tests.model import tiny
 from tests.run.fake_cuda import CUDA, Captured, FakeCuda, Waits, fake_cuda
@@ -52,11 +52,11 @@ def cuda(launches: list[str]) -> Iterator[FakeCuda]:
 
 
 @pytest.fixture(params=[*((kind, False) for kind in sorted(CONFIGS)), ("qwen3_5", True)], ids=str)
-def static(request: pytest.FixtureRequest, cuda: FakeCuda) -> StaticRunner:
+def static(request: pytest.FixtureRequest, cuda: FakeCuda) -> GraphRunner:
     kind, deferred = request.param
     config = ModelConfig.parse(CONFIGS[kind])
     model = Qwen(config, assemble(config, cuda.source(config), bool(config.tied), torch.bfloat16))
-    return StaticRunner(Runner(model, 9, 9, CUDA, deferred), 16 * PAGE, (8, 16))
+    return GraphRunner(ModelRunner(model, 9, 9, CUDA, deferred), 16 * PAGE, (8, 16))
 
 
 def metadata_of(rows: int) -> SamplingMetadata:
@@ -73,12 +73,16 @@ def rich(rows: int, lengths: tuple[int, ...]) -> StepPlan:
     pairs = np.array([[1, 2], [3, 4]])
     future_tokens = np.stack([np.arange(rows), np.arange(rows)], axis=1)
     return dataclasses.replace(
-        plan, restores=pairs, saves=pairs, future_tokens=future_tokens, dry=np.array([plan.tokens - 1])
+        plan,
+        restores=pairs,
+        saves=pairs,
+        future_tokens=future_tokens,
+        skip_kv_write=np.array([plan.tokens - 1]),
     )
 
 
 def test_what_is_captured_never_meets_the_host(
-    cuda: FakeCuda, static: StaticRunner, launches: list[str]
+    cuda: FakeCuda, static: GraphRunner, launches: list[str]
 ) -> None:
     """Afterwards a decode step is two replays; its plan crosses the bus in one copy, its ids in another."""
     plan = dataclasses.replace(scratch_plan(6, ()), positions=np.full(6, 3))
@@ -93,7 +97,7 @@ def test_what_is_captured_never_meets_the_host(
     assert cuda.copies - copies == 2
 
 
-def test_no_step_holds_the_host(cuda: FakeCuda, static: StaticRunner) -> None:
+def test_no_step_holds_the_host(cuda: FakeCuda, static: GraphRunner) -> None:
     """Decode, mixed and prompt steps that follow each other as they do in service, free and constrained."""
     plans = [
         scratch_plan(5, (70, 3)),

@@ -15,7 +15,7 @@ from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import Sequence
 from node.model.qwen import Qwen
 from node.run.load import load_model
-from node.run.runner import Runner
+from node.run.model_runner import ModelRunner
 from tests.model import tiny
 
 STEPS = 24
@@ -32,7 +32,7 @@ def generate(model: Qwen, samplings: list[Sampling], ahead: bool) -> list[list[i
     """What sequences with these samplings write when they share their steps."""
 
     async def main() -> list[list[int]]:
-        runner = Runner(model, 33, 9, "cpu")
+        runner = ModelRunner(model, 33, 9, "cpu")
         scheduler = Scheduler(32, 8, 4 * PAGE, Budget(4, 64, 64), True)
         engine = Engine(scheduler, runner, ahead=runner if ahead else None)
         engine.start(asyncio.get_running_loop())
@@ -64,7 +64,7 @@ def expected(model: Qwen, prompt: list[int], sampling: Sampling) -> list[int]:
 
 
 def plain_logits(model: Qwen, tokens: list[int]) -> np.ndarray:
-    runner = Runner(model, 5, 3, "cpu")
+    runner = ModelRunner(model, 5, 3, "cpu")
     scheduler = Scheduler(4, 2, 4 * PAGE, Budget(1, 256, 256), True)
     scheduler.add(Sequence("s", np.array(tokens), 1, Sampling(0.0), frozenset()))
     step = scheduler.plan()

@@ -8,7 +8,7 @@ import torch
 
 from node.engine.output_lengths import OutputLengths
 from node.engine.plan import PAGE
-from node.engine.prefixes import Hit
+from node.engine.prefix_cache import Hit
 from node.engine.scheduler import Budget
 from node.model.qwen import Qwen
 from node.run.batch import batch_of
@@ -27,8 +27,8 @@ def test_hit_equals_cold_at_every_remainder(model: Qwen) -> None:
     """Four at a time, in mixed steps; the cold node keeps nothing."""
     shared = ids(1, 2 * PAGE)
     warm, cold = Node(model), Node(model, cached_states=0)
-    cold.scheduler.prefixes.find = lambda sequence: Hit([], 0)  # type: ignore[method-assign]
-    cold.scheduler.prefixes.follow = lambda sequence, hit: None  # type: ignore[method-assign]
+    cold.scheduler.prefix_cache.find = lambda sequence: Hit([], 0)  # type: ignore[method-assign]
+    cold.scheduler.prefix_cache.follow = lambda sequence, hit: None  # type: ignore[method-assign]
     warm.answer([*shared, 1])
     prompts = [shared + ids(remainder, remainder) for remainder in range(1, PAGE + 2)]
     pairs = [(warm.add(prompt, 2), cold.add(prompt, 2)) for prompt in prompts]

@@ -25,8 +25,8 @@ from node.engine.plan import PAGE, SamplingMetadata, StepPlan
 from node.model.config import ModelConfig
 from node.model.qwen import Qwen
 from node.model.weights import assemble
-from node.run.runner import Runner
-from node.run.static import StaticRunner
+from node.run.graph_runner import GraphRunner
+from node.run.model_runner import ModelRunner
 from node.run.warm import warm_all
 
 pytestmark = pytest.mark.skipif(triton is None or INTERPRETED, reason="asks Triton's binder")
@@ -104,23 +104,23 @@ def collected() -> Iterator[list[Launch]]:
 
 
 @pytest.fixture(scope="module", params=[*((kind, False) for kind in CONFIGS), ("9b", True)], ids=str)
-def static(request: pytest.FixtureRequest) -> StaticRunner:
+def static(request: pytest.FixtureRequest) -> GraphRunner:
     kind, deferred = request.param
     config = ModelConfig.parse(CONFIGS[kind])
     weights = assemble(config, MetaSource(config), bool(config.tied), torch.bfloat16)
     model = Qwen(config, weights, TOKENS.get(config.vocab_size))
-    return StaticRunner(Runner(model, POOL, 400, META, deferred), CONTEXT)
+    return GraphRunner(ModelRunner(model, POOL, 400, META, deferred), CONTEXT)
 
 
 @pytest.fixture(scope="module")
-def warmed(static: StaticRunner) -> list[Launch]:
+def warmed(static: GraphRunner) -> list[Launch]:
     with collected() as launches:
         warm_all(static, STEP, SEQUENCES)
     return launches
 
 
 @pytest.fixture(scope="module")
-def served(static: StaticRunner) -> list[Launch]:
+def served(static: GraphRunner) -> list[Launch]:
     vocabulary, sampled = static.runner.model.config.vocab_size, 0
     draw = Draw(1)
     with collected() as launches:
@@ -173,7 +173,7 @@ class Draw:
             seeds=np.zeros(count, np.uint64),
             restores=self._pairs(total),
             saves=self._pairs(total),
-            dry=np.arange(self.below(int(starts[-1]))),
+            skip_kv_write=np.arange(self.below(int(starts[-1]))),
             min_p=np.full(count, float(draw.integers(0, 2)), np.float32),
         )
 

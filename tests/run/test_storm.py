@@ -15,7 +15,7 @@ from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import FinishReason, Sequence
 from node.model.qwen import Qwen
 from node.run.load import load_model
-from node.run.runner import Runner
+from node.run.model_runner import ModelRunner
 from tests.model import tiny
 
 CLIENTS, DISTINCT, PAGES, ROWS, CACHED_STATES, CONTEXT = 200, 99, 60, 12, 6, 512
@@ -43,7 +43,7 @@ def ask(number: int) -> Sequence:
 
 def build(model: Qwen, ahead: bool, pages: int = PAGES) -> Engine:
     slots = ROWS + CACHED_STATES
-    runner = Runner(model, pages + 1, slots + 1, "cpu")
+    runner = ModelRunner(model, pages + 1, slots + 1, "cpu")
     scheduler = Scheduler(pages, slots, CONTEXT, Budget(ROWS, 256, 96), recurrent=True)
     return Engine(scheduler, runner, ahead=runner if ahead else None)
 

@@ -16,10 +16,10 @@ from node.model.config import ModelConfig
 from node.model.qwen import Qwen
 from node.model.weights import assemble
 from node.run.compiles import Compiles
+from node.run.graph_runner import GraphRunner
 from node.run.load import load_model
 from node.run.measure import measured_workspace
-from node.run.runner import Runner
-from node.run.static import StaticRunner
+from node.run.model_runner import ModelRunner
 from node.run.warm import scratch_plan, warm_all
 from tests.model import tiny
 from tests.run.fake_cuda import CUDA, fake_cuda
@@ -30,7 +30,7 @@ SMALL = (1, 2, 4, 8)
 @pytest.mark.parametrize("kind", sorted(tiny.CONFIGS))
 def test_warm_up_plays_every_bucket_in_the_scratch_page_and_slot(tmp_path: Path, kind: str) -> None:
     model = load_model(tiny.write(tmp_path, tiny.CONFIGS[kind]), torch.bfloat16, "cpu")
-    static = StaticRunner(Runner(model, pages=1, state_slots=1, device="cpu"), 1024, SMALL)
+    static = GraphRunner(ModelRunner(model, pages=1, state_slots=1, device="cpu"), 1024, SMALL)
     forwards: set[int] = set()
     forward = static.decode.forward
     static.decode.forward = lambda bucket: (forwards.add(bucket), forward(bucket))[1]  # type: ignore
@@ -44,7 +44,7 @@ def test_warm_up_restores_and_saves_states_and_hands_ids_on(
 ) -> None:
     """Eagerly and over static tensors; all of it in the scratch slot."""
     model = load_model(tiny.write(tmp_path, tiny.CONFIGS["qwen3_5"]), torch.float32, "cpu")
-    static = StaticRunner(Runner(model, pages=1, state_slots=1, device="cpu"), 1024, SMALL)
+    static = GraphRunner(ModelRunner(model, pages=1, state_slots=1, device="cpu"), 1024, SMALL)
     copied, received = [], []
     copy, receive = Cache.copy_slots, static._receive
     monkeypatch.setattr(Cache, "copy_slots", lambda *pair: (copied.append(pair[1].tolist()), copy(*pair))[1])
@@ -60,7 +60,7 @@ def test_after_capture_eager_steps_take_their_memory_anew(monkeypatch: pytest.Mo
     with fake_cuda() as cuda:
         config = ModelConfig.parse(tiny.CONFIGS["qwen3"])
         model = Qwen(config, assemble(config, cuda.source(config), bool(config.tied), torch.bfloat16))
-        static = StaticRunner(Runner(model, 1, 1, CUDA), 1024, (1, 2))
+        static = GraphRunner(ModelRunner(model, 1, 1, CUDA), 1024, (1, 2))
         told: list[object] = []
         run = static.runner.run
         monkeypatch.setattr(static, "capture", lambda: told.append("capture"))

@@ -18,7 +18,7 @@ from node.engine.plan import PAGE, SamplingMetadata
 from node.model.checkpoint import read_weights
 from node.model.config import ModelConfig
 from node.model.qwen import Qwen
-from node.run.static import StaticRunner
+from node.run.graph_runner import GraphRunner
 from tests.model.drive import Drive, Sequence
 
 PROMPT, COUNT = "random5", 2  # of the oracle's: its longer prompts would take the interpreter minutes
@@ -73,7 +73,7 @@ def decode(drive: Drive, rows: list[Sequence]) -> None:
     even = np.full((1, 3), 0x55555555, np.uint32)
     seen = np.array([[1, 1, 1], [2, 40, 94], [1, 2, 0]])
     penalties = np.array([[1, 1.3], [0, 0.5], [0, 0.2]], np.float32)
-    static = StaticRunner(drive.runner, 2 * PAGE, (3,))  # one row more than there are
+    static = GraphRunner(drive.runner, 2 * PAGE, (3,))  # one row more than there are
     ids = static.run(plan, lambda: SamplingMetadata(np.array([1]), even, seen, penalties)).tolist()
     for row, logits, token in zip(rows, static.decode.logits.numpy(), ids, strict=False):
         row.logits.append(logits)  # as penalties and masks left them

@@ -1,4 +1,4 @@
-"""Runs plans on a device, those that only decode over static tensors: the fast way beside runner.Runner's plain one."""
+"""Runs plans that only decode over static tensors, as CUDA graphs: the fast way beside ModelRunner's plain one."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from node.run.buckets import BUCKETS, bucket_of, only_decodes
 from node.run.decode import Decode, DecodeExecutor
 from node.run.graphs import Graphs
 from node.run.inputs import Inputs
+from node.run.model_runner import ModelRunner, StepHandle
 from node.run.pinned_buffers import PinnedBuffer, PinnedBufferRing
-from node.run.runner import Runner, StepHandle
 
 
 class GraphStepHandle:
-    """A decode step on its way through the device, as runner.StepHandle."""
+    """A decode step on its way through the device, as model_runner.StepHandle."""
 
-    def __init__(self, runner: StaticRunner, plan: StepPlan, bucket: int, buffer: PinnedBuffer) -> None:
+    def __init__(self, runner: GraphRunner, plan: StepPlan, bucket: int, buffer: PinnedBuffer) -> None:
         self._runner = runner
         self._plan = plan
         self._bucket = bucket
@@ -33,13 +33,13 @@ class GraphStepHandle:
         return self._buffer.ids[: self._plan.rows].numpy().copy()
 
 
-class StaticRunner:
-    """A Runner (of the same pools) whose decode steps run at fixed sizes; all other steps go to the Runner itself.
+class GraphRunner:
+    """A runner whose decode steps run at fixed sizes, over the pools of a ModelRunner, which runs all other steps.
 
     Until `capture`, and for ever on a CPU, the halves of a step are called; afterwards they are replayed.
     """
 
-    def __init__(self, runner: Runner, context: int, buckets: tuple[int, ...] = BUCKETS) -> None:
+    def __init__(self, runner: ModelRunner, context: int, buckets: tuple[int, ...] = BUCKETS) -> None:
         self.runner = runner
         self.buckets = buckets
         self.inputs = Inputs(max(buckets), context, runner.device)

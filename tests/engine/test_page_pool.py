@@ -10,10 +10,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from node.engine.pages import Pages
+from node.engine.page_pool import PagePool
 from node.engine.plan import PAGE, SCRATCH
 from node.engine.pool import PoolError
-from node.engine.prefixes import Prefixes
+from node.engine.prefix_cache import PrefixCache
 from node.engine.sampling import Sampling
 from node.engine.sequence import Sequence
 from node.engine.state_cache import StateCache
@@ -27,7 +27,7 @@ class PagesWalk(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.forgotten: set[bytes] = set()
-        self.pages = Pages(TOTAL, self.forgotten.add)
+        self.pages = PagePool(TOTAL, self.forgotten.add)
         self.holders: list[np.ndarray] = []
         self.paths: dict[int, str] = {}
 
@@ -81,7 +81,7 @@ TestPagesWalk = PagesWalk.TestCase
 
 
 def test_a_leak_a_double_hold_and_a_double_release_are_found() -> None:
-    pages = Pages(4, lambda key: None)
+    pages = PagePool(4, lambda key: None)
     held = pages.take(2)
     for wrong in (held[:1], np.concatenate([held, held[:1]]), np.array([3, 4])):
         with pytest.raises(PoolError):
@@ -93,7 +93,7 @@ def test_a_leak_a_double_hold_and_a_double_release_are_found() -> None:
 
 def test_the_page_idle_longest_goes_first_and_the_end_of_a_path_before_its_begin() -> None:
     gone: list[bytes] = []
-    pages = Pages(4, gone.append)
+    pages = PagePool(4, gone.append)
     first, second = pages.take(2), pages.take(2)
     for mine, letter in ((first, b"x"), (second, b"y")):
         pages.name(int(mine[0]), letter, SCRATCH)
@@ -159,20 +159,20 @@ def test_two_hundred_thousand_pages_do_not_slow_a_lookup() -> None:
     """Against one that holds a hundredth: chains of 512 pages, the length of a full context."""
 
     def lookup_seconds(chains: int) -> float:
-        prefixes = Prefixes(chains * 512, 1, 0, recurrent=False)
+        prefix_cache = PrefixCache(chains * 512, 1, 0, recurrent=False)
         for chain in range(chains):
-            mine = prefixes.pages.take(512)
+            mine = prefix_cache.pages.take(512)
             for index, page in enumerate(mine.tolist()):
-                prefixes.pages.name(
+                prefix_cache.pages.name(
                     page, b"%d/%d" % (chain, index), int(mine[index - 1]) if index else SCRATCH
                 )
-            prefixes.pages.release(mine)
+            prefix_cache.pages.release(mine)
         sequence = Sequence("s", np.zeros(512 * PAGE + 1, dtype=np.int64), 1, Sampling(), frozenset())
         sequence.keys = [b"%d/%d" % (chains // 2, index) for index in range(512)]
         times = []
         for _ in range(30):
             began = time.perf_counter()
-            assert prefixes.find(sequence).tokens == 512 * PAGE
+            assert prefix_cache.find(sequence).tokens == 512 * PAGE
             times.append(time.perf_counter() - began)
         return min(times)
 

@@ -13,7 +13,7 @@ from node.engine.plan import SCRATCH
 from node.engine.pool import Pool, PoolError
 
 
-class Pages:
+class PagePool:
     """Pages with counts of their holders, of which full ones carry the key of the prefix that they end.
 
     Whoever holds a page holds all pages before it, and gives the last one back first. So the page that has been

@@ -20,7 +20,7 @@ from node.run.batch import batch_of, tensor
 class StepHandle:
     """A step on its way through the device: the forward pass has been handle, sampling has not."""
 
-    def __init__(self, runner: Runner, plan: StepPlan, hidden: Tensor) -> None:
+    def __init__(self, runner: ModelRunner, plan: StepPlan, hidden: Tensor) -> None:
         self._runner = runner
         self._plan = plan
         self._hidden = hidden
@@ -49,7 +49,7 @@ class StepHandle:
         return self._ids.numpy()
 
 
-class Runner:
+class ModelRunner:
     """One model with its pools of pages and slots (the scratch ones counted).
 
     deferred: decoding writes states on every 8th token, not on each (kernels.delta_ring).

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from node.engine.pages import Pages
+from node.engine.page_pool import PagePool
 from node.engine.plan import PAGE, SCRATCH
 from node.engine.pool import PoolError
 from node.engine.sequence import Sequence
@@ -24,7 +24,7 @@ class Hit:
     tokens: int
 
 
-class Prefixes:
+class PrefixCache:
     """The prefixes of past and running sequences.
 
     A model with delta layers goes on from a cached state alone; without one its pages still spare their writes.
@@ -35,7 +35,7 @@ class Prefixes:
         """A pool of `pages`, and cached states in `slots` slots from `first_slot` on."""
         self.recurrent = recurrent
         self.state_cache = StateCache(first_slot, slots)
-        self.pages = Pages(pages, self.state_cache.forget)
+        self.pages = PagePool(pages, self.state_cache.forget)
         self._growing: dict[bytes, Sequence] = {}
         self._awaited: dict[Sequence, bytes] = {}
 

@@ -120,7 +120,7 @@ def test_a_junction_is_kept_for_the_third_that_comes_by() -> None:
     shared = random_ids(1, 330)
     first, second, third = (drive.answer(shared + random_ids(n, 150)) for n in (2, 3, 4))
     assert (first.cached, second.cached, third.cached) == (0, 0, 320)
-    assert len(drive.scheduler.prefixes.state_cache) == 4  # three prompts' ends and the junction
+    assert len(drive.scheduler.prefix_cache.state_cache) == 4  # three prompts' ends and the junction
 
 
 def test_a_junction_outlives_the_many_that_pass_it_and_a_past_turn_does_not() -> None:
@@ -142,13 +142,13 @@ def test_pages_outlive_their_state_and_spare_their_writes() -> None:
     drive.answer(other)  # takes the only cached state
     again = drive.answer(first, 5)
     assert again.cached == 0
-    assert sum(len(plan.dry) for plan in drive.runner.plans) == 256
+    assert sum(len(plan.skip_kv_write) for plan in drive.runner.plans) == 256
 
 
 def test_a_state_goes_with_its_page() -> None:
     drive = Drive(pages=6, rows=1)
     drive.answer(random_ids(1, 300))
-    cache = drive.scheduler.prefixes.state_cache
+    cache = drive.scheduler.prefix_cache.state_cache
     assert len(cache) == 1
     drive.answer(random_ids(2, 64 * 5), 1)  # five of six pages: the last of the first prefix goes
     assert len(cache) == 1
@@ -201,7 +201,7 @@ def test_a_failed_step_leaves_nothing_to_reuse() -> None:
     prompt = random_ids(1, 300)
     drive.add(prompt)
     drive.fail()
-    assert drive.scheduler.pages.idle == len(drive.scheduler.prefixes.state_cache) == 0
+    assert drive.scheduler.pages.idle == len(drive.scheduler.prefix_cache.state_cache) == 0
     assert drive.answer(prompt).cached == 0
 
 

@@ -19,9 +19,9 @@ from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import Sequence
 from node.model.qwen import Qwen
 from node.run.buckets import BUCKETS, bucket_of, only_decodes
+from node.run.graph_runner import GraphRunner, GraphStepHandle
 from node.run.load import load_model
-from node.run.runner import Runner
-from node.run.static import GraphStepHandle, StaticRunner
+from node.run.model_runner import ModelRunner
 from tests.model import tiny
 
 CONTEXT = 4 * PAGE
@@ -41,16 +41,16 @@ def hybrid(tmp_path_factory: pytest.TempPathFactory) -> Qwen:
     return load_model(folder, torch.float32, "cpu")
 
 
-def runner_of(model: Qwen, pages: int = 80, slots: int = 40) -> Runner:
+def runner_of(model: Qwen, pages: int = 80, slots: int = 40) -> ModelRunner:
     """Its pools are full of NaN, the scratch page and slot too: what padding reads must stay with padding."""
-    runner = Runner(model, pages + 1, slots + 1, "cpu")
+    runner = ModelRunner(model, pages + 1, slots + 1, "cpu")
     for pool in runner.cache.pools:
         pool.fill_(torch.nan)
     return runner
 
 
-def static_of(model: Qwen) -> StaticRunner:
-    return StaticRunner(runner_of(model), CONTEXT, SMALL)
+def static_of(model: Qwen) -> GraphRunner:
+    return GraphRunner(runner_of(model), CONTEXT, SMALL)
 
 
 def scheduler_of(model: Qwen, budget: Budget | None = None) -> Scheduler:
@@ -68,7 +68,7 @@ def ids(seed: int, length: int) -> list[int]:
 
 
 def outputs(
-    model: Qwen, runner: Runner | StaticRunner, arrivals: list[tuple[int, Sequence]], ahead: bool
+    model: Qwen, runner: ModelRunner | GraphRunner, arrivals: list[tuple[int, Sequence]], ahead: bool
 ) -> list[list[int]]:
     """Run sequences that arrive at these steps, each step planned after the one before it or during it."""
     scheduler, flight, waiting, step_number = scheduler_of(model), None, list(arrivals), 0

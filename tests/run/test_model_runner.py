@@ -16,7 +16,7 @@ from node.model import cache
 from node.model.qwen import Qwen
 from node.run.batch import batch_of
 from node.run.load import load_model, warm_up
-from node.run.runner import Runner
+from node.run.model_runner import ModelRunner
 from tests.model import tiny
 from tests.model.drive import Drive
 
@@ -113,18 +113,18 @@ def test_page_and_chunk_are_one_number() -> None:
 
 def test_the_cache_takes_what_the_configuration_says(model: Qwen) -> None:
     config = model.config
-    runner = Runner(model, pages=3, state_slots=2, device="cpu")
+    runner = ModelRunner(model, pages=3, state_slots=2, device="cpu")
     assert runner.cache.bytes == 3 * 64 * config.kv_bytes_per_token(4) + 2 * config.slot_bytes(4)
 
 
 @pytest.mark.parametrize("kind", sorted(tiny.CONFIGS))
 def test_warm_up_needs_only_the_scratch_page_and_slot(tmp_path: Path, kind: str) -> None:
     model = load_model(tiny.write(tmp_path, tiny.CONFIGS[kind]), torch.bfloat16, "cpu")
-    warm_up(Runner(model, pages=1, state_slots=1, device="cpu"))
+    warm_up(ModelRunner(model, pages=1, state_slots=1, device="cpu"))
 
 
 def test_whichever_thread_runs_steps_has_no_denormals(model: Qwen) -> None:
-    runner, found = Runner(model, pages=1, state_slots=1, device="cpu"), []
+    runner, found = ModelRunner(model, pages=1, state_slots=1, device="cpu"), []
 
     def engine() -> None:
         warm_up(runner)
