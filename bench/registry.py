@@ -35,7 +35,7 @@ class Measure:
 
 
 class Unavailable(Exception):
-    """A row can not run here; the message says what it needs."""
+    """A row cannot run here; the message says what it needs."""
 
 
 Row = Callable[[], Iterator[Measure]]

@@ -1,7 +1,7 @@
 """Compile what the launchers launch, for devices that are not there: `python -m kernels.aot` prints the table.
 
 Its status is 1 where a kernel spills, does not fit or lacks the matrix instruction expected of it. It runs in a process
-of its own: the driver that it puts in place can not launch.
+of its own: the driver that it puts in place cannot launch.
 
 Launchers are called with meta tensors in the shapes of a model; each launch is compiled as it would be on its first
 call in service, then assembled, which tells registers and spills. No driver and no device take part.
@@ -87,7 +87,7 @@ def compile_launches(op: str, call: Callable[[], Any], arch: int) -> Iterator[Co
     """Every launch that call makes, compiled for arch."""
     if INTERPRETED:
         raise RuntimeError(
-            "kernels imported under TRITON_INTERPRET=1 can not be compiled: use another process"
+            "kernels imported under TRITON_INTERPRET=1 cannot be compiled: use another process"
         )
     launches: list[tuple[Any, tuple[int, ...], tuple[Any, ...], dict[str, Any]]] = []
     with traced(lambda *launch: launches.append(launch), divmod(arch, 10)):

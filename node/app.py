@@ -229,7 +229,7 @@ def _start_triton() -> None:
     try:
         triton.runtime.driver.active.get_current_device()
     except (RuntimeError, OSError, subprocess.CalledProcessError) as error:
-        raise SettingsError(f"--device cuda: Triton can not start: {error}") from None
+        raise SettingsError(f"--device cuda: Triton cannot start: {error}") from None
 
 
 async def _watch(engine: Engine) -> None:

@@ -14,7 +14,7 @@ from node.config import SettingsError, add_flags, read_settings
 
 
 class Refusal(Exception):
-    """The command can not be carried out. The message is all that people need."""
+    """The command cannot be carried out. The message is all that people need."""
 
 
 def main(argv: list[str] | None = None) -> None:

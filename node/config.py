@@ -19,7 +19,7 @@ UNITS = {"": 1, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "KB": 10**3, "MB": 10*
 
 
 class SettingsError(Exception):
-    """Something the operator wrote can not be used. The message names it and says where it stands."""
+    """Something the operator wrote cannot be used. The message names it and says where it stands."""
 
 
 def size(text: str) -> int:

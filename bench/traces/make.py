@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from node.engine.trace import Request, write_trace
+from node.engine.trace import TraceRequest, write_trace
 
 FOLDER = Path(__file__).parent
 CHATS, CHAT_RATE = 240, 4.0  # conversations, and how many begin a second
@@ -25,7 +25,7 @@ def lengths(draw: np.random.Generator, mean: float, count: int, spread: float = 
     return np.maximum(4, values).astype(int).tolist()
 
 
-def chat() -> list[Request]:
+def chat() -> list[TraceRequest]:
     """People: one system prompt for all, one to eight questions, some seconds to read an answer.
 
     What the answer thought is gone from the next prompt, and so what is kept ends with the last question.
@@ -44,13 +44,13 @@ def chat() -> list[Request]:
             parts.append(("turn", 6))
             at = float(begins) if turn == 0 else float(draw.exponential(8.0))
             requests.append(
-                Request(name, round(at, 3), tuple(parts), answers[turn], "chat", (end,), before, kept)
+                TraceRequest(name, round(at, 3), tuple(parts), answers[turn], "chat", (end,), before, kept)
             )
             before, kept = name, end
     return requests
 
 
-def agents() -> list[Request]:
+def agents() -> list[TraceRequest]:
     """Tool loops: the prompt grows by what was answered and what the tool said, and nothing is taken back.
 
     Another organization's batch arrives in their midst, all at once.
@@ -72,14 +72,16 @@ def agents() -> list[Request]:
             at = float(begins) if turn == 0 else float(draw.exponential(0.7))
             boundaries = tuple(sorted({question, end}))
             requests.append(
-                Request(name, round(at, 3), tuple(parts), answers[turn], "agents", boundaries, before, kept)
+                TraceRequest(
+                    name, round(at, 3), tuple(parts), answers[turn], "agents", boundaries, before, kept
+                )
             )
             before, kept = name, end + 6 + answers[turn]
     for number, (prompt, answer) in enumerate(
         zip(lengths(draw, 3000, FLOOD), lengths(draw, 300, FLOOD), strict=True)
     ):
         parts = (("batch", 200), (f"batch{number}", prompt))
-        requests.append(Request(f"batch{number}", FLOOD_AT, parts, answer, "batch"))
+        requests.append(TraceRequest(f"batch{number}", FLOOD_AT, parts, answer, "batch"))
     return requests
 
 

@@ -8,7 +8,7 @@ import secrets
 from pathlib import Path
 
 PREFIX = "b3os_"
-KEY_BYTES = 24  # 192 random bits: a plain SHA-256 of it can not be searched
+KEY_BYTES = 24  # 192 random bits: a plain SHA-256 of it cannot be searched
 
 
 class CredentialMissing(Exception):

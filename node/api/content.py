@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from node.chat.events import CallArguments, CallEnd, CallStart, Event, Text, Thinking
+from node.chat.events import CallArguments, CallEnd, CallStart, Event, TextDelta, ThinkingDelta
 
 ID_LETTERS = string.ascii_letters + string.digits
 ContentEvent = dict[str, Any]
@@ -38,13 +38,13 @@ class ContentWriter:
 
     def write(self, event: Event) -> list[ContentEvent]:
         match event:
-            case Thinking(text):
+            case ThinkingDelta(text):
                 self._thinking.update(text.encode())
                 events = self._begin({"type": "thinking", "thinking": "", "signature": ""})
                 return events + (
                     [self._delta("thinking_delta", thinking=text)] if self._show_thinking else []
                 )
-            case Text(text):
+            case TextDelta(text):
                 events = self._begin({"type": "text", "text": "", "citations": None})
                 return [*events, self._delta("text_delta", text=text)]
             case CallStart(name):

@@ -80,7 +80,7 @@ TABLES: dict[str, dict[str, Field]] = {
         "diagnostics": ignored(),
         "anthropic_version": ignored(),
         "anthropic_beta": ignored(),
-        "inference_geo": refused("this node can not promise where it runs"),
+        "inference_geo": refused("this node cannot promise where it runs"),
         "speed": refused("this node has one speed, standard", "standard"),
         "container": refused(NO_SERVER_TOOLS),
         "mcp_servers": refused(NO_SERVER_TOOLS, []),

@@ -8,7 +8,7 @@ from typing import Any
 from node.api.convert import demand
 from node.api.errors import invalid
 from node.api.fields import FieldFilter
-from node.api.parts import Part, Text, Thinking, ToolResult, ToolUse, join, read_content
+from node.api.parts import Part, TextPart, ThinkingPart, ToolResultPart, ToolUsePart, join, read_content
 from node.chat.conversation import Call, Turn
 
 # Clients look for these words and fold the message into the next user turn instead.
@@ -26,12 +26,12 @@ class Message:
     parts: list[tuple[str, Part]]
 
     @property
-    def calls(self) -> list[tuple[str, ToolUse]]:
-        return [(path, part) for path, part in self.parts if isinstance(part, ToolUse)]
+    def calls(self) -> list[tuple[str, ToolUsePart]]:
+        return [(path, part) for path, part in self.parts if isinstance(part, ToolUsePart)]
 
     @property
-    def results(self) -> list[tuple[str, ToolResult]]:
-        return [(path, part) for path, part in self.parts if isinstance(part, ToolResult)]
+    def results(self) -> list[tuple[str, ToolResultPart]]:
+        return [(path, part) for path, part in self.parts if isinstance(part, ToolResultPart)]
 
     @property
     def text(self) -> str:
@@ -67,7 +67,7 @@ def _read_message(field_filter: FieldFilter, raw: Any, path: str) -> Message:
         raise invalid(f"{path}.content", f"{path}.content: Field required")
     where = f"{path}.content"
     parts = read_content(field_filter, fields["content"], where, role, "messages.content")
-    if role == "user" and not any(not isinstance(part, Text) or part.text.strip() for part in parts):
+    if role == "user" and not any(not isinstance(part, TextPart) or part.text.strip() for part in parts):
         raise invalid(where, f"{where}: text content blocks must be non-empty")
     return Message(role, path, [(f"{where}.{number}", part) for number, part in enumerate(parts)])
 
@@ -75,7 +75,7 @@ def _read_message(field_filter: FieldFilter, raw: Any, path: str) -> Message:
 def turns_of(messages: list[Message]) -> list[Turn]:
     """The turns of a conversation. Raises ApiError where calls and results do not pair."""
     turns: list[Turn] = []
-    waiting: list[ToolUse] = []  # calls of the assistant's message before
+    waiting: list[ToolUsePart] = []  # calls of the assistant's message before
     for message in messages:
         if message.role == "assistant":
             turns.append(_assistant(message))
@@ -89,14 +89,14 @@ def turns_of(messages: list[Message]) -> list[Turn]:
 
 
 def _assistant(message: Message) -> Turn:
-    thoughts = [part.thinking for _, part in message.parts if isinstance(part, Thinking)]
+    thoughts = [part.thinking for _, part in message.parts if isinstance(part, ThinkingPart)]
     calls = tuple(Call(call.id, call.name, call.input) for _, call in message.calls)
     return Turn("assistant", message.text, "\n".join(thoughts) if thoughts else None, calls)
 
 
-def _user(message: Message, waiting: list[ToolUse]) -> list[Turn]:
+def _user(message: Message, waiting: list[ToolUsePart]) -> list[Turn]:
     """Results first and in the order of their calls, for templates write no ids; then the user's words."""
-    results: dict[str, ToolResult] = {}
+    results: dict[str, ToolResultPart] = {}
     asked = {call.id for call in waiting}
     for path, result in message.results:
         if result.tool_use_id not in asked or result.tool_use_id in results:
@@ -114,7 +114,7 @@ def _user(message: Message, waiting: list[ToolUse]) -> list[Turn]:
     return turns
 
 
-def _unique(message: Message) -> list[ToolUse]:
+def _unique(message: Message) -> list[ToolUsePart]:
     calls = [call for _, call in message.calls]
     if len({call.id for call in calls}) < len(calls):
         raise invalid(message.path, f"{message.path}: `tool_use` ids must be unique")

@@ -14,7 +14,7 @@ from node.api.errors import invalid
 from node.api.fields import FieldFilter
 from node.api.generation_request import GenerationRequest
 from node.api.history import Message, read_messages, turns_of
-from node.api.parts import Text, join, read_content
+from node.api.parts import TextPart, join, read_content
 from node.api.tools import Tool, ToolChoice, read_choice, read_tools
 from node.chat.conversation import Conversation, Turn
 from node.chat.output_constraints import CallableTool, Calls, OutputConstraints
@@ -31,7 +31,7 @@ BILLING_LINE = re.compile(
 )  # per-request metering: would spoil every prefix
 
 
-class Thinking(msgspec.Struct):
+class ThinkingConfig(msgspec.Struct):
     type: Literal["enabled", "adaptive", "disabled"] = "disabled"
     budget_tokens: int | None = None
     display: str = "summarized"
@@ -89,7 +89,7 @@ class MessagesRequest:
     system: str
     tools: list[Tool]
     choice: ToolChoice
-    thinking: Thinking
+    thinking: ThinkingConfig
     output: OutputFormat | None
     output_path: str
     ignored: list[str]
@@ -99,7 +99,7 @@ class MessagesRequest:
         return self.scalars.model
 
     def generation_request(self, size: int = 0) -> GenerationRequest:
-        """Raises ApiError where calls and results do not pair, or the last message can not be continued."""
+        """Raises ApiError where calls and results do not pair, or the last message cannot be continued."""
         asked = self.scalars
         return GenerationRequest(
             conversation=self._conversation(),
@@ -147,15 +147,15 @@ class MessagesRequest:
                 f"{message.path}: `tool_use` ids were found without `tool_result` blocks immediately after: "
                 f"{', '.join(call.id for _, call in message.calls)}.",
             )
-        if not isinstance(message.parts[-1][1] if message.parts else None, Text):
+        if not isinstance(message.parts[-1][1] if message.parts else None, TextPart):
             raise invalid("messages", "messages: a last assistant message must end in text, to be continued")
         if self.thinking.on:
             raise invalid(
-                "messages", "messages: an assistant message can not be continued while thinking is on"
+                "messages", "messages: an assistant message cannot be continued while thinking is on"
             )
         if self.output is not None:
             raise invalid(
-                "messages", f"messages: an assistant message can not be continued in {self.output_path}"
+                "messages", f"messages: an assistant message cannot be continued in {self.output_path}"
             )
         if message.text != message.text.rstrip():
             where = message.path
@@ -201,11 +201,11 @@ def _system(field_filter: FieldFilter, system: Any) -> str:
     return join(parts)
 
 
-def _thinking(field_filter: FieldFilter, thinking: Any) -> Thinking:
+def _thinking(field_filter: FieldFilter, thinking: Any) -> ThinkingConfig:
     raw = field_filter.apply("thinking_config", demand(thinking, dict, "thinking", "an object"), "thinking")
     if "type" not in raw and raw:
         raise invalid("thinking.type", "thinking.type: Field required")
-    read = convert(raw, Thinking, "thinking")
+    read = convert(raw, ThinkingConfig, "thinking")
     if read.type == "enabled" and read.budget_tokens is None:
         raise invalid("thinking.budget_tokens", "must be at least 1024")
     if read.type == "enabled" and read.budget_tokens is not None and read.budget_tokens < LEAST_BUDGET:
@@ -216,7 +216,7 @@ def _thinking(field_filter: FieldFilter, thinking: Any) -> Thinking:
     return read
 
 
-def _check_budget(thinking: Thinking, max_tokens: int) -> None:
+def _check_budget(thinking: ThinkingConfig, max_tokens: int) -> None:
     if thinking.budget_tokens is not None and thinking.budget_tokens >= max_tokens:
         raise invalid("thinking.budget_tokens", "must be less than max_tokens")
 

@@ -18,7 +18,7 @@ from node.api.compiler import Compiler
 from node.api.errors import ApiError, invalid, unsupported
 from node.api.generation_request import GenerationRequest
 from node.chat.chat import Chat
-from node.chat.output_constraints import Thinking
+from node.chat.output_constraints import ThinkingMode
 from node.chat.prompt import Prompt
 from node.chat.schema import SchemaError
 from node.chat.template import TemplateError
@@ -83,7 +83,7 @@ class ModelService:
             raise ApiError("invalid_request", message, param="messages") from error
 
     async def constraint(self, asked: GenerationRequest, prompt: Prompt) -> Constraint | None:
-        """What keeps the answer to its constraints. Raises ApiError where that can not be done."""
+        """What keeps the answer to its constraints. Raises ApiError where that cannot be done."""
         constraints = replace(asked.constraints, thinking=self._thinking(asked, prompt))
         if constraints.empty:
             return None
@@ -118,7 +118,7 @@ class ModelService:
         )
         return Answer(self.engine.submit(sequence), parser, length, clamped=asked.max_tokens > remaining)
 
-    def _thinking(self, asked: GenerationRequest, prompt: Prompt) -> Thinking:
+    def _thinking(self, asked: GenerationRequest, prompt: Prompt) -> ThinkingMode:
         if prompt.thinking_open:
-            return Thinking.OPEN
-        return Thinking.OPTIONAL if asked.conversation.thinking else Thinking.CLOSED
+            return ThinkingMode.OPEN
+        return ThinkingMode.OPTIONAL if asked.conversation.thinking else ThinkingMode.CLOSED

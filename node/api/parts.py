@@ -22,31 +22,31 @@ KINDS = {
 KNOWN = {kind for kinds in KINDS.values() for kind in kinds}
 
 
-class Text(msgspec.Struct):
+class TextPart(msgspec.Struct):
     text: str
 
 
-class Thinking(msgspec.Struct):
+class ThinkingPart(msgspec.Struct):
     thinking: str
     signature: str = ""
 
 
-class RedactedThinking(msgspec.Struct):
+class RedactedThinkingPart(msgspec.Struct):
     pass
 
 
-class ToolUse(msgspec.Struct):
+class ToolUsePart(msgspec.Struct):
     id: str
     name: str
     input: dict[str, Any]
 
 
-class ToolResult(msgspec.Struct):
+class ToolResultPart(msgspec.Struct):
     tool_use_id: str
     text: str
 
 
-Part = Text | Thinking | RedactedThinking | ToolUse | ToolResult
+Part = TextPart | ThinkingPart | RedactedThinkingPart | ToolUsePart | ToolResultPart
 
 
 def read_content(
@@ -58,7 +58,7 @@ def read_content(
     tag    what the tagged path of a refused image holds before its last `.content`, as in `tool_result`
     """
     if isinstance(content, str):
-        return [Text(content)] if content else []
+        return [TextPart(content)] if content else []
     parts = demand(content, list, path, "text or a list of parts")
     read = []
     for number, part in enumerate(parts):
@@ -76,23 +76,23 @@ def _read_part(
     fields = field_filter.apply(kind, part, path, label)
     match kind:
         case "text":
-            return convert(fields, Text, path)
+            return convert(fields, TextPart, path)
         case "thinking":
-            return convert(fields, Thinking, path)
+            return convert(fields, ThinkingPart, path)
         case "redacted_thinking":
             field_filter.ignore(f"{label}.redacted_thinking")
-            return RedactedThinking()
+            return RedactedThinkingPart()
         case "tool_use":
             return _tool_use(fields, path)
         case "tool_result":
             return _tool_result(field_filter, fields, path, label)
         case "document":
-            return Text(_document(field_filter, fields, path, label))
+            return TextPart(_document(field_filter, fields, path, label))
         case "search_result":
-            return Text(_search_result(field_filter, fields, path, label))
+            return TextPart(_search_result(field_filter, fields, path, label))
         case _:
             name = demand(fields.get("tool_name"), str, f"{path}.tool_name", "text")
-            return Text(f"Tool loaded: {name}")
+            return TextPart(f"Tool loaded: {name}")
 
 
 def _kind(part: dict[str, Any], path: str, owner: str, tag: str) -> str:
@@ -107,7 +107,7 @@ def _kind(part: dict[str, Any], path: str, owner: str, tag: str) -> str:
     if kind in KINDS[owner]:
         return kind
     if kind in KNOWN:
-        raise invalid(where, f"{where}: {kind} can not come here")
+        raise invalid(where, f"{where}: {kind} cannot come here")
     raise unsupported(where, f"{where}: {kind[:50]} is not supported; {TEXT_ONLY}")
 
 
@@ -124,26 +124,26 @@ def _is_text_document(part: dict[str, Any]) -> bool:
     return not isinstance(source, dict) or source.get("type") in ("text", "content", None)
 
 
-def _tool_use(fields: dict[str, Any], path: str) -> ToolUse:
+def _tool_use(fields: dict[str, Any], path: str) -> ToolUsePart:
     if fields.get("input") in ("", None):  # a call without arguments, as several clients keep it
         fields["input"] = {}
-    use = convert(fields, ToolUse, path)
+    use = convert(fields, ToolUsePart, path)
     if not 0 < len(use.id) <= LONGEST_ID:
         raise invalid(f"{path}.id", f"{path}.id: must have 1 to {LONGEST_ID} characters")
     return use
 
 
-def _tool_result(field_filter: FieldFilter, fields: dict[str, Any], path: str, label: str) -> ToolResult:
+def _tool_result(field_filter: FieldFilter, fields: dict[str, Any], path: str, label: str) -> ToolResultPart:
     content = fields.get("content", "")
     parts = read_content(
         field_filter, content, f"{path}.content", "tool_result", f"{label}.content", "tool_result"
     )
-    text = "\n".join(part.text for part in parts if isinstance(part, Text))
+    text = "\n".join(part.text for part in parts if isinstance(part, TextPart))
     is_error = fields.get("is_error", False)
     if demand(is_error, bool, f"{path}.is_error", "true or false"):
         text = f"Error: {text}"  # Qwen has no channel for errors but the text itself
     identity = demand(fields.get("tool_use_id"), str, f"{path}.tool_use_id", "text")
-    return ToolResult(identity, text)
+    return ToolResultPart(identity, text)
 
 
 def _document(field_filter: FieldFilter, fields: dict[str, Any], path: str, label: str) -> str:
@@ -171,4 +171,4 @@ def _search_result(field_filter: FieldFilter, fields: dict[str, Any], path: str,
 
 def join(parts: list[Part]) -> str:
     """The texts of `parts`, a newline between them: plain concatenation would glue words."""
-    return "\n".join(part.text for part in parts if isinstance(part, Text) and part.text)
+    return "\n".join(part.text for part in parts if isinstance(part, TextPart) and part.text)

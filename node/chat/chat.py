@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from pathlib import Path
 
 from node.chat.constraint_compiler import ConstraintCompiler
@@ -28,7 +28,7 @@ class Chat:
 
     @classmethod
     def read(cls, folder: Path) -> Chat:
-        """Of a checkpoint's folder. Raises CheckpointError where it can not be served."""
+        """Of a checkpoint's folder. Raises CheckpointError where it cannot be served."""
         return cls(Template.read(folder), Tokenizer.read(folder))
 
     @property
@@ -52,8 +52,8 @@ class Chat:
     def output_parser(
         self,
         prompt: Prompt,
-        tools: Sequence[ToolSpec] = (),
-        stop_sequences: Sequence[str] = (),
+        tools: Collection[ToolSpec] = (),
+        stop_sequences: Collection[str] = (),
         parallel: bool = True,
     ) -> OutputParser:
         """A new output parser, for the answer to one prompt."""

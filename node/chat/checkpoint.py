@@ -8,7 +8,7 @@ from typing import Any
 
 
 class CheckpointError(Exception):
-    """The folder of the model can not be served: the operator's to mend, never the client's."""
+    """The folder of the model cannot be served: the operator's to mend, never the client's."""
 
 
 def read_text(path: Path) -> str | None:

@@ -14,7 +14,7 @@ import numpy as np
 from llguidance import LLMatcher
 from numpy.typing import NDArray
 
-from node.chat.output_constraints import Calls, OutputConstraints, Thinking
+from node.chat.output_constraints import Calls, OutputConstraints, ThinkingMode
 from node.chat.tokenizer import Tokenizer
 
 log = logging.getLogger("node.chat")
@@ -84,9 +84,9 @@ class ConstraintMatcher:
         self._matcher: LLMatcher | None = None
         self._forced: deque[int] = deque()  # what alone may be sampled, in order
         self._thought = 0  # tokens of thinking so far
-        self._may_think = constraints.thinking is Thinking.OPTIONAL and controls.think >= 0
+        self._may_think = constraints.thinking is ThinkingMode.OPTIONAL and controls.think >= 0
         self._broken = False
-        if constraints.thinking is Thinking.OPEN:
+        if constraints.thinking is ThinkingMode.OPEN:
             self._phase = _Phase.THINKING
         else:
             self._phase = _Phase.START if constraints.shapes_answer else _Phase.TEXT

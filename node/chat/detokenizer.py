@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from node.chat.tokenizer import Tokenizer
 
 # Bytes at the end of a text that begin a character and may yet become one: every proper prefix of a row of
-# Unicode's table of well-formed UTF-8. Python's own incremental decoder waits after ED A0 too, which can not.
+# Unicode's table of well-formed UTF-8. Python's own incremental decoder waits after ED A0 too, which cannot.
 _UNFINISHED = re.compile(
     rb"(?:[\xc2-\xdf]"
     rb"|\xe0[\xa0-\xbf]?|[\xe1-\xec\xee\xef][\x80-\xbf]?|\xed[\x80-\x9f]?"

@@ -31,7 +31,7 @@ class Draft:
         return "".join(self._raw)
 
     def write(self, text: str) -> bool:
-        """Take more text; False, and nothing taken, if with that it can not be real."""
+        """Take more text; False, and nothing taken, if with that it cannot be real."""
         parser = self._parser
         fits = not text.strip() if parser is None else self._reads(parser, parser.push(text))
         if fits:

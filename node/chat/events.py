@@ -7,14 +7,14 @@ from typing import TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
-class Thinking:
+class ThinkingDelta:
     """More of the model's thinking; never empty."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class TextDelta:
     """More of the answer's text; never empty. After a call it begins a new part."""
 
     text: str
@@ -42,7 +42,7 @@ class CallEnd:
     """The call that is open is complete."""
 
 
-Event: TypeAlias = Thinking | Text | CallStart | CallArguments | CallEnd
+Event: TypeAlias = ThinkingDelta | TextDelta | CallStart | CallArguments | CallEnd
 
 
 def merge(events: list[Event]) -> list[Event]:
@@ -52,7 +52,7 @@ def merge(events: list[Event]) -> list[Event]:
         if (
             merged
             and type(event) is type(merged[-1][0])
-            and isinstance(event, Thinking | Text | CallArguments)
+            and isinstance(event, ThinkingDelta | TextDelta | CallArguments)
         ):
             merged[-1].append(event)
         else:
@@ -64,9 +64,9 @@ def _joined(run: list[Event]) -> Event:
     if len(run) == 1:
         return run[0]
     match run[0]:
-        case Thinking():
-            return Thinking("".join(event.text for event in run if isinstance(event, Thinking)))
-        case Text():
-            return Text("".join(event.text for event in run if isinstance(event, Text)))
+        case ThinkingDelta():
+            return ThinkingDelta("".join(event.text for event in run if isinstance(event, ThinkingDelta)))
+        case TextDelta():
+            return TextDelta("".join(event.text for event in run if isinstance(event, TextDelta)))
         case _:
             return CallArguments("".join(event.json for event in run if isinstance(event, CallArguments)))

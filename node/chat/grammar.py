@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -61,7 +61,7 @@ def output_grammar(schema: Mapping[str, Any]) -> str:
     return rules.text(rules.json(schema))
 
 
-def call_grammar(tools: Sequence[CallRule], *, xml: bool, end: int) -> str:
+def call_grammar(tools: Collection[CallRule], *, xml: bool, end: int) -> str:
     """Of one call, from after `<tool_call>` to `</tool_call>`, whose id is `end`. Raises SchemaError."""
     rules = Rules()
     if xml:
@@ -98,13 +98,13 @@ def _parameters(rules: Rules, tool: CallRule) -> str:
         if keyword in root:
             raise SchemaError(tool.path, keyword, f"{keyword} is not supported at the top of a tool's schema")
     properties: Mapping[str, Any] = root.get("properties", {})
-    required: Sequence[str] = root.get("required", ())
+    required: Collection[str] = root.get("required", ())
     other = root.get("additionalProperties", True)
     values = RawValues(rules, tool.schema.get("$defs", {}), tool.path, tool.strict)
     parts = []
     for name in dict.fromkeys([*properties, *required]):
         if set("\n<>") & set(name) or name != name.strip() or not 0 < len(name) <= MAX_NAME:
-            raise SchemaError(tool.path, "properties", f"{name!r} can not be the name of a parameter")
+            raise SchemaError(tool.path, "properties", f"{name!r} cannot be the name of a parameter")
         if (schema := properties.get(name, other)) is False:
             if name in required:
                 raise SchemaError(tool.path, "required", f"{name} is required, and not allowed")

@@ -91,7 +91,7 @@ def _reason(matcher: LLMatcher) -> str:
     """The first of llguidance's lines that says something; the rest quotes the grammar."""
     message = _PLACE.sub("", matcher.get_error())
     lines = [line for line in message.splitlines() if line.startswith("error: ")] or message.splitlines()
-    return lines[0].removeprefix("error: ")[:300] if lines else "can not be compiled"
+    return lines[0].removeprefix("error: ")[:300] if lines else "cannot be compiled"
 
 
 class _Words:

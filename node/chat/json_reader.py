@@ -80,7 +80,7 @@ class StringReader:
         return lone + ("\ufffd" if "\udc00" <= unit <= "\udfff" else unit)
 
     def _lone(self) -> str:
-        """U+FFFD for a first half of a pair whose second did not come: UTF-8 can not carry it."""
+        """U+FFFD for a first half of a pair whose second did not come: UTF-8 cannot carry it."""
         high, self._high = self._high, ""
         return "\ufffd" if high else ""
 

@@ -16,7 +16,7 @@ class Calls(StrEnum):
     FORBIDDEN = "forbidden"
 
 
-class Thinking(StrEnum):
+class ThinkingMode(StrEnum):
     """How the answer begins."""
 
     CLOSED = "closed"  # outside thinking, and it stays there
@@ -55,7 +55,7 @@ class OutputConstraints:
     parallel: bool = True
     output: Mapping[str, Any] | None = None
     output_path: str = "output_config.format.schema"
-    thinking: Thinking = Thinking.CLOSED
+    thinking: ThinkingMode = ThinkingMode.CLOSED
     budget: int | None = None
 
     @property
@@ -77,6 +77,6 @@ class OutputConstraints:
     @property
     def empty(self) -> bool:
         """Whether anything at all may be sampled."""
-        counted = self.budget is not None and self.thinking is not Thinking.CLOSED
+        counted = self.budget is not None and self.thinking is not ThinkingMode.CLOSED
         single = bool(self.tools) and not self.parallel
         return not (counted or single or self.strict or self.shapes_answer or self.calls is Calls.FORBIDDEN)

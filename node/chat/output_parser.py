@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 from node.chat.conversation import ToolSpec
 from node.chat.detokenizer import Detokenizer
 from node.chat.draft import Draft
-from node.chat.events import CallEnd, CallStart, Event, Text, Thinking, merge
+from node.chat.events import CallEnd, CallStart, Event, TextDelta, ThinkingDelta, merge
 from node.chat.segment import NEWLINES, Segment
 from node.chat.stops import StopMatcher
 from node.chat.tokenizer import Tokenizer
@@ -34,8 +34,8 @@ class OutputParser:
         tokenizer: Tokenizer,
         *,
         call_format: ToolCallFormat | None,
-        tools: Sequence[ToolSpec] = (),
-        stop_sequences: Sequence[str] = (),
+        tools: Collection[ToolSpec] = (),
+        stop_sequences: Collection[str] = (),
         thinking_open: bool = False,
         parallel: bool = True,
     ) -> None:
@@ -214,7 +214,7 @@ class OutputParser:
 
     def _show(self, text: str) -> None:
         if text:
-            self._events.append(Thinking(text) if self._thinking else Text(text))
+            self._events.append(ThinkingDelta(text) if self._thinking else TextDelta(text))
             self._thought = self._thinking
 
     def _taken(self) -> list[Event]:

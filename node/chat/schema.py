@@ -53,7 +53,7 @@ class SchemaError(Exception):
 def plain(schema: object, *, path: str, strict: bool) -> dict[str, Any]:
     """The schema without annotations, its references gathered in $defs under numbers.
 
-    Raises SchemaError. Where it is not strict, a keyword that can not be enforced is left out instead.
+    Raises SchemaError. Where it is not strict, a keyword that cannot be enforced is left out instead.
     """
     try:
         size = len(json.dumps(schema))
@@ -180,7 +180,7 @@ class _Plain:
             "required",
             *UNIONS,
         )
-        raise _Unsupported("has a value that can not be read" if known else "is not supported")
+        raise _Unsupported("has a value that cannot be read" if known else "is not supported")
 
     def _count(self, values: int) -> None:
         self._values += values
@@ -206,7 +206,7 @@ class _Plain:
 
 
 class _Unsupported(Exception):
-    """A keyword that can not be enforced."""
+    """A keyword that cannot be enforced."""
 
 
 def _afford(pattern: str) -> None:
@@ -217,7 +217,7 @@ def _afford(pattern: str) -> None:
 
 
 def _is_finite(value: Any) -> bool:
-    """Whether all numbers in a value are. 1e400 is JSON, but infinity to who reads it, which can not be written."""
+    """Whether all numbers in a value are. 1e400 is JSON, but infinity to who reads it, which cannot be written."""
     following = [value]
     while following:
         one = following.pop()

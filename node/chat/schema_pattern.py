@@ -38,7 +38,7 @@ FORMATS["date-time"] = f"{FORMATS['date']}T{FORMATS['time']}"
 
 
 class PatternError(ValueError):
-    """A pattern that can not be enforced; says why."""
+    """A pattern that cannot be enforced; says why."""
 
 
 def check_cost(pattern: str) -> None:
@@ -74,9 +74,9 @@ def whole(pattern: str) -> str:
     inner = pattern[begins : len(pattern) - ends]
     anchors = [token["other"] for token in _TOKEN.finditer(inner) if token["other"] in ("^", "$")]
     if anchors:
-        raise PatternError(f"{anchors[0]} in its midst can not be enforced")
+        raise PatternError(f"{anchors[0]} in its midst cannot be enforced")
     if (begins or ends) and _alternates(inner):
-        raise PatternError("an anchor that holds for one alternative only can not be enforced: group them")
+        raise PatternError("an anchor that holds for one alternative only cannot be enforced: group them")
     body = llguidance.regex_to_lark(f"(?:{inner})", "dw")
     return ("" if begins else "(?s:.*)") + body + ("" if ends else "(?s:.*)")
 

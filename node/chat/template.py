@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
@@ -45,8 +45,8 @@ class Template:
 
     def render(
         self,
-        messages: Sequence[Mapping[str, Any]],
-        tools: Sequence[Mapping[str, Any]] | None = None,
+        messages: Collection[Mapping[str, Any]],
+        tools: Collection[Mapping[str, Any]] | None = None,
         *,
         add_generation_prompt: bool = True,
         **switches: Any,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -67,7 +67,7 @@ class Tokenizer:
         """The ids of text, none of them a control token's, whatever the text says."""
         return self.encode_all([text])[0]
 
-    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+    def encode_all(self, texts: Collection[str]) -> list[list[int]]:
         """The ids of each text; one call for all of them crosses into `tokenizers` once."""
         # The fast form skips offsets, which would cost more memory than the ids.
         encodings = self._encoder.encode_batch_fast([well_formed(text) for text in texts])
@@ -79,7 +79,7 @@ class Tokenizer:
 
 
 def well_formed(text: str) -> str:
-    """The text with U+FFFD for each lone surrogate: JSON can carry those, UTF-8 can not."""
+    """The text with U+FFFD for each lone surrogate: JSON can carry those, UTF-8 cannot."""
     return _LONE_SURROGATE.sub("\ufffd", text)
 
 

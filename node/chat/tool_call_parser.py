@@ -15,7 +15,7 @@ LONGEST_NAME = 1024  # characters; names of tools have 128 at most, those of par
 class ToolCallParser(Protocol):
     """Reads what stands between <tool_call> and </tool_call>: one call, or several.
 
-    A CallStart can not be taken back, so that it waits for the arguments to begin: what breaks off before
+    A CallStart cannot be taken back, so that it waits for the arguments to begin: what breaks off before
     was never a call.
 
     inside   in a value, which may hold anything, control tokens too: they are to be pushed as text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence as Rows
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
@@ -23,7 +22,7 @@ class SamplingMetadataBuilder:
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="masks")
 
-    def begin(self, sampling: Rows[Sequence]) -> GetSamplingMetadata:
+    def begin(self, sampling: tuple[Sequence, ...]) -> GetSamplingMetadata:
         """Start on a step whose sampled rows are `sampling`; the result waits for the masks."""
         masks = [
             (row, self._pool.submit(_mask, sequence))
@@ -57,7 +56,7 @@ def _mask(sequence: Sequence) -> Bits | None:
 
 
 def _gather(
-    sampling: Rows[Sequence],
+    sampling: tuple[Sequence, ...],
     jobs: list[tuple[int, Future[Bits | None]]],
     seen: list[tuple[int, NDArray[np.int64]]],
 ) -> SamplingMetadata | None:

@@ -16,7 +16,7 @@ from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Counts, Scheduler
 from node.engine.sequence import Sequence
 from node.engine.step import Step
-from node.engine.trace import Request, read_trace, text_ids
+from node.engine.trace import TraceRequest, read_trace, text_ids
 
 PERCENTILES = (50, 90, 99)
 
@@ -43,7 +43,7 @@ class Setup:
 class Life:
     """One request as the client sees it; seconds from the start."""
 
-    request: Request
+    request: TraceRequest
     answer: NDArray[np.int64]
     prompt: NDArray[np.int64]
     arrived: float
@@ -113,12 +113,12 @@ def simulate(path: Path, setup: Setup | None = None) -> str:
     return f"{about}\n{replay(read_trace(path), setup).table()}"
 
 
-def replay(requests: list[Request], setup: Setup) -> Outcome:
+def replay(requests: list[TraceRequest], setup: Setup) -> Outcome:
     """Run all requests to their end."""
     slots = setup.budget.sequences + (setup.cached_states if setup.reuse else 0)
     scheduler = Scheduler(setup.pages, slots, setup.context, setup.budget, recurrent=True)
-    followers: dict[str, list[Request]] = defaultdict(list)
-    arrivals: list[tuple[float, int, Request]] = []
+    followers: dict[str, list[TraceRequest]] = defaultdict(list)
+    arrivals: list[tuple[float, int, TraceRequest]] = []
     order = itertools.count()
     for request in requests:
         if request.after is None:
@@ -153,7 +153,7 @@ def replay(requests: list[Request], setup: Setup) -> Outcome:
     return Outcome(list(ended.values()), scheduler.counts, now, steps, prompt_steps)
 
 
-def _begin(request: Request, at: float, before: Life | None) -> Life:
+def _begin(request: TraceRequest, at: float, before: Life | None) -> Life:
     said = np.zeros(0, np.int64) if before is None else np.concatenate([before.prompt, before.answer])
     parts = [text_ids(name, tokens) for name, tokens in request.parts]
     answer = text_ids(f"answer to {request.id}", max(1, request.output))

@@ -23,7 +23,7 @@ class TraceError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class TraceRequest:
     """One line of a trace.
 
     at            seconds from the start, or after the end of the request that this one follows
@@ -54,7 +54,7 @@ def text_ids(name: str, tokens: int) -> NDArray[np.int64]:
     return np.random.default_rng(crc32(name.encode())).integers(0, IDS, tokens)
 
 
-def write_trace(path: Path, requests: list[Request]) -> None:
+def write_trace(path: Path, requests: list[TraceRequest]) -> None:
     lines = []
     for request in requests:
         facts = {name: value for name, value in asdict(request).items() if value not in ("", (), None, 0)}
@@ -62,7 +62,7 @@ def write_trace(path: Path, requests: list[Request]) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
-def read_trace(path: Path) -> list[Request]:
+def read_trace(path: Path) -> list[TraceRequest]:
     """Of a trace, or of a recording of the engine. Raises TraceError, OSError."""
     try:
         with path.open("rb") as file:
@@ -72,14 +72,14 @@ def read_trace(path: Path) -> list[Request]:
         raise TraceError(f"{path} is neither a trace nor a recording: {error}") from error
 
 
-def _of_lines(path: Path) -> Iterator[Request]:
+def _of_lines(path: Path) -> Iterator[TraceRequest]:
     for line in path.read_text().splitlines():
         facts = json.loads(line)
         parts = tuple((str(name), int(tokens)) for name, tokens in facts.pop("parts"))
-        yield Request(parts=parts, boundaries=tuple(facts.pop("boundaries", ())), **facts)
+        yield TraceRequest(parts=parts, boundaries=tuple(facts.pop("boundaries", ())), **facts)
 
 
-def _of_recording(path: Path) -> Iterator[Request]:
+def _of_recording(path: Path) -> Iterator[TraceRequest]:
     """Each arrival as it came, with as many tokens as it was answered with in the end."""
     arrivals: list[dict[str, Any]] = []
     outputs: dict[str, int] = {}
@@ -92,7 +92,7 @@ def _of_recording(path: Path) -> Iterator[Request]:
     for event in arrivals:
         tail = event["prompt"] - PAGE * len(event["pages"])
         parts = [(key, PAGE) for key in event["pages"]] + [(event["id"], tail)] * bool(tail)
-        yield Request(
+        yield TraceRequest(
             event["id"],
             event["at"],
             tuple(parts),

@@ -6,13 +6,13 @@ from collections.abc import Awaitable
 from enum import Enum
 from typing import cast
 
+from node.http.cycle import CLIENT_GONE, RequestResponseCycle, log
 from node.http.fault import Fault
 from node.http.limits import HttpLimits
 from node.http.line import Line
 from node.http.message import Response, StreamResponse
 from node.http.service import Service
 from node.http.timer import Timer
-from node.http.turn import CLIENT_GONE, Turn, log
 
 
 class Phase(Enum):
@@ -54,7 +54,7 @@ class Connection(asyncio.Protocol):
     """Answers the requests of one peer, in order, one at a time."""
 
     _line: Line
-    _turn: Turn
+    _cycle: RequestResponseCycle
 
     def __init__(self, service: Service, loop: asyncio.AbstractEventLoop) -> None:
         self._service = service
@@ -162,76 +162,78 @@ class Connection(asyncio.Protocol):
             self._enter(Phase.HEAD)
 
     def _begin(self, head: bytes) -> None:
-        turn = self._take_turn()
+        cycle = self._begin_cycle()
         try:
-            outcome = turn.call(head)
+            outcome = cycle.call(head)
         except Exception as error:
-            outcome = turn.render(error)
+            outcome = cycle.render(error)
         if isinstance(outcome, Response):
-            turn.answer(outcome)
-            self._finish(turn)
+            cycle.answer(outcome)
+            self._finish(cycle)
         else:
-            self._start_task(turn, outcome)
+            self._start_task(cycle, outcome)
 
     def _refuse(self, fault: Fault) -> None:
-        """Answers a head that can not be parsed, or does not come."""
-        turn = self._take_turn()
-        turn.answer(turn.render(fault))
-        self._finish(turn)
+        """Answers a head that cannot be parsed, or does not come."""
+        cycle = self._begin_cycle()
+        cycle.answer(cycle.render(fault))
+        self._finish(cycle)
 
-    def _take_turn(self) -> Turn:
-        self._turn = Turn(self._service, self._line, self._read_body)
+    def _begin_cycle(self) -> RequestResponseCycle:
+        self._cycle = RequestResponseCycle(self._service, self._line, self._read_body)
         self._enter(Phase.ANSWER)
-        return self._turn
+        return self._cycle
 
-    def _start_task(self, turn: Turn, outcome: Awaitable[Response | StreamResponse]) -> None:
-        task = self._task = self._loop.create_task(self._serve(turn, outcome))
+    def _start_task(self, cycle: RequestResponseCycle, outcome: Awaitable[Response | StreamResponse]) -> None:
+        task = self._task = self._loop.create_task(self._serve(cycle, outcome))
 
         def settled(task: asyncio.Task[None]) -> None:
             if asyncio.iscoroutine(outcome):
                 outcome.close()  # a task cancelled before its first step never awaited it
-            self._settled(turn, task)
+            self._settled(cycle, task)
 
         task.add_done_callback(settled)
         if self._ended:  # it was half-closed before the request's turn came
             self._service.disconnects += 1
             self.abandon()
 
-    async def _serve(self, turn: Turn, outcome: Awaitable[Response | StreamResponse]) -> None:
+    async def _serve(
+        self, cycle: RequestResponseCycle, outcome: Awaitable[Response | StreamResponse]
+    ) -> None:
         try:
             response = await outcome
         except Exception as error:
-            response = turn.render(error)
+            response = cycle.render(error)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
             # Something that the handler waited for was cancelled, not the handler.
-            response = turn.render(error)
+            response = cycle.render(error)
         if isinstance(response, Response):
-            turn.answer(response)
+            cycle.answer(response)
         else:
-            await turn.stream(response)
-        self._finish(turn)
+            await cycle.stream(response)
+        self._finish(cycle)
 
-    def _settled(self, turn: Turn, task: asyncio.Task[None]) -> None:
+    def _settled(self, cycle: RequestResponseCycle, task: asyncio.Task[None]) -> None:
         self._task = None
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("%s answer broke off", turn.id, exc_info=error)
+            log.error("%s answer broke off", cycle.id, exc_info=error)
         if self.busy:  # its end was never written, and a body that breaks off is all that can tell the peer
             self.abandon()
-        if not turn.finished:
-            turn.finish(CLIENT_GONE)
+        if not cycle.finished:
+            cycle.finish(CLIENT_GONE)
         self._advance()
         self._leave()
 
-    def _finish(self, turn: Turn) -> None:
+    def _finish(self, cycle: RequestResponseCycle) -> None:
         """The answer's last byte is written: decides what becomes of the connection."""
         if self._phase is Phase.CLOSED:  # the handler carried on although it was cancelled
             return
-        turn.finish(turn.status)
-        complete = turn.exchange.complete
-        if turn.exchange.reusable and not turn.closes and not self._service.draining:
+        cycle.finish(cycle.status)
+        complete = cycle.exchange.complete
+        if cycle.exchange.reusable and not cycle.closes and not self._service.draining:
             self._enter(Phase.IDLE if complete else Phase.DROP)
         elif self._ended or (complete and not self._line.inbox):
             self._close()
@@ -243,13 +245,13 @@ class Connection(asyncio.Protocol):
     # Bodies
 
     async def _read_body(self) -> bytes:
-        turn = self._turn
-        exchange = turn.exchange
+        cycle = self._cycle
+        exchange = cycle.exchange
         if self._phase is not Phase.ANSWER:
             raise RuntimeError("a body can be read only while its request is being answered")
         exchange.admit_body()
         if not exchange.complete:
-            turn.receive(self._line.inbox.take_all(), keep=True)
+            cycle.receive(self._line.inbox.take_all(), keep=True)
         if not exchange.complete:
             if exchange.expects_continue:
                 self._line.write(exchange.go_ahead())
@@ -264,11 +266,11 @@ class Connection(asyncio.Protocol):
 
     def _receive_body(self, data: bytes) -> None:
         try:
-            self._turn.receive(data, keep=True)
+            self._cycle.receive(data, keep=True)
         except Fault as fault:
             self._end_body(fault)
         else:
-            if self._turn.exchange.complete:
+            if self._cycle.exchange.complete:
                 self._end_body(None)
 
     def _leave_body(self) -> None:
@@ -287,11 +289,11 @@ class Connection(asyncio.Protocol):
 
     def _drop_body(self, data: bytes) -> None:
         try:
-            self._turn.receive(data, keep=False)
+            self._cycle.receive(data, keep=False)
         except Fault:
             self._close()  # its request has been answered
             return
-        if self._turn.exchange.complete:
+        if self._cycle.exchange.complete:
             self._enter(Phase.IDLE)
             self._advance()
 

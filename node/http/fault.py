@@ -9,7 +9,7 @@ from types import MappingProxyType
 class FaultRow:
     """One row of the table.
 
-    close   the connection can not be used after this answer, because where the next request starts is unknown
+    close   the connection cannot be used after this answer, because where the next request starts is unknown
     """
 
     kind: str

@@ -31,7 +31,7 @@ class Checkpoint:
     """The tensors of a folder by their name without prefix, memory-mapped."""
 
     def __init__(self, folder: Path, device: torch.device) -> None:
-        """Raises WeightError naming the shards that are missing or can not be opened."""
+        """Raises WeightError naming the shards that are missing or cannot be opened."""
         self._folder = folder
         self._device = device
         self._files: dict[str, Any] = {}
@@ -47,7 +47,7 @@ class Checkpoint:
             except SafetensorError as error:
                 broken.append(f"{shard}: {error}")
         if broken:
-            raise WeightError(_listed("files of the checkpoint can not be read", broken))
+            raise WeightError(_listed("files of the checkpoint cannot be read", broken))
         for shard, file in self._files.items():
             for full in file.keys():  # noqa: SIM118 — a safe_open handle is no mapping
                 if SKIPPED.search(full):

@@ -16,7 +16,7 @@ GIB = 2**30
 
 
 class DoesNotFit(Exception):
-    """The plan can not hold one full context. The message says what would."""
+    """The plan cannot hold one full context. The message says what would."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ class Health:
         return self.stalled_for(now) < UNHEALTHY_SECONDS and self.failures < FATAL_FAILURES
 
     def exit_if_stuck(self, now: float) -> None:
-        """End the process, with every thread's stack on stderr, once waiting longer can not help."""
+        """End the process, with every thread's stack on stderr, once waiting longer cannot help."""
         if self.stalled_for(now) < FATAL_SECONDS and self.failures < FATAL_FAILURES:
             return
         log.critical("no step for %.0f s, %d failed in a row: exiting", self.stalled_for(now), self.failures)

@@ -1,4 +1,4 @@
-"""One frozen picture of the engine: health, logs and metrics render from it and so can not disagree."""
+"""One frozen picture of the engine: health, logs and metrics render from it and so cannot disagree."""
 
 from __future__ import annotations
 

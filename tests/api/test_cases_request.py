@@ -130,7 +130,7 @@ def test_b08_b09_the_three_counts_of_input_are_whole_numbers_that_partition_the_
         ([], None, "the body must be a JSON object"),
     ],
 )
-def test_b15_what_can_not_be_counted_is_a_400(
+def test_b15_what_cannot_be_counted_is_a_400(
     node: RunningNode, body: object, param: str | None, message: str
 ) -> None:
     refusal = error(node, COUNT, body)

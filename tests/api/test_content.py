@@ -1,7 +1,7 @@
 """From the output parser's events to content events, and their fold."""
 
 from node.api.content import ContentWriter, fold, make_call_id
-from node.chat.events import CallArguments, CallEnd, CallStart, Event, Text, Thinking
+from node.chat.events import CallArguments, CallEnd, CallStart, Event, TextDelta, ThinkingDelta
 
 
 def written(*events: Event) -> tuple[list[dict], list[dict]]:
@@ -21,7 +21,9 @@ def test_a_broken_call_before_a_complete_one_is_the_one_that_goes() -> None:
 
 def test_parts_of_a_kind_are_one_part_unless_a_call_lies_between() -> None:
     call = [CallStart("f"), CallArguments("{}"), CallEnd()]
-    _, content = written(Thinking("a"), Thinking("b"), Text("c"), Text("d"), *call, Text("e"))
+    _, content = written(
+        ThinkingDelta("a"), ThinkingDelta("b"), TextDelta("c"), TextDelta("d"), *call, TextDelta("e")
+    )
     assert [(part["type"], part.get("thinking") or part.get("text")) for part in content] == [
         ("thinking", "ab"),
         ("text", "cd"),
@@ -31,11 +33,11 @@ def test_parts_of_a_kind_are_one_part_unless_a_call_lies_between() -> None:
 
 
 def test_a_signature_comes_once_last_and_depends_on_the_thinking() -> None:
-    events, content = written(Thinking("a"), Thinking("b"))
+    events, content = written(ThinkingDelta("a"), ThinkingDelta("b"))
     kinds = [event.get("delta", {}).get("type") for event in events]
     assert kinds == [None, "thinking_delta", "thinking_delta", "signature_delta", None]
-    assert content[0]["signature"] == written(Thinking("ab"))[1][0]["signature"]
-    assert content[0]["signature"] != written(Thinking("ac"))[1][0]["signature"]
+    assert content[0]["signature"] == written(ThinkingDelta("ab"))[1][0]["signature"]
+    assert content[0]["signature"] != written(ThinkingDelta("ac"))[1][0]["signature"]
 
 
 def test_ids_of_calls_are_of_the_form_that_clients_know() -> None:

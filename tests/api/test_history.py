@@ -144,8 +144,8 @@ def test_other_kinds_of_parts_are_refused_by_name(kind: str) -> None:
         ([HI, assistant(use("a"), text("x"))], "messages.1", WITHOUT),
         ([HI, assistant({**use("a"), "input": [1]}), HI], "messages.1.content.0.input", "Expected `object`"),
         ([HI, assistant(use("x" * 257))], "messages.1.content.0.id", "1 to 256"),
-        ([user(use("a"))], "messages.0.content.0.type", "tool_use can not come here"),
-        ([HI, assistant(result("a"))], "messages.1.content.0.type", "tool_result can not come here"),
+        ([user(use("a"))], "messages.0.content.0.type", "tool_use cannot come here"),
+        ([HI, assistant(result("a"))], "messages.1.content.0.type", "tool_result cannot come here"),
         ([user(text(""))], "messages.0.content", "text content blocks must be non-empty"),
         ([{"role": "user"}], "messages.0.content", "Field required"),
         ([user({"text": "x"})], "messages.0.content.0.type", "must name a kind"),
@@ -199,7 +199,7 @@ def test_only_text_can_be_gone_on_with(content: Any) -> None:
     assert refusal(HI, {"role": "assistant", "content": content})[:2] == ("invalid_request", "messages")
 
 
-def test_an_answer_in_a_format_can_not_begin_with_a_prefill() -> None:
+def test_an_answer_in_a_format_cannot_begin_with_a_prefill() -> None:
     output = {"format": {"type": "json_schema", "schema": {"type": "object"}}}
     last = {"role": "assistant", "content": '{"name":'}
     assert refusal(HI, last, output_config=output)[:2] == ("invalid_request", "messages")

@@ -40,7 +40,7 @@ def test_a_sequence_carries_its_organization_and_the_ends_of_turns(monkeypatch: 
         assert submitted[0].organization == hash_key(KEY)
 
 
-def test_thinking_is_named_as_ignored_where_the_model_can_not_think(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_thinking_is_named_as_ignored_where_the_model_cannot_think(monkeypatch: pytest.MonkeyPatch) -> None:
     with running_node("ok") as node:
         thinking = {"type": "adaptive"}
         assert "b3os-ignored" not in ask(node, thinking=thinking, tools=[WEATHER]).headers

@@ -114,7 +114,7 @@ def test_openai_tools_and_their_results_are_rendered(tmp_path: Path, run: Run) -
         (["simulate", str(DEMO / "config.json")], "config.json: "),
     ],
 )
-def test_what_can_not_be_done_is_one_line_and_no_stack(
+def test_what_cannot_be_done_is_one_line_and_no_stack(
     tmp_path: Path, run: Run, words: list[str], told: str
 ) -> None:
     request = str(write(tmp_path, HI))

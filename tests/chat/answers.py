@@ -11,7 +11,7 @@ import msgspec
 
 from node.chat.chat import Chat
 from node.chat.conversation import ToolSpec
-from node.chat.events import CallArguments, CallEnd, CallStart, Event, Text, Thinking
+from node.chat.events import CallArguments, CallEnd, CallStart, Event, TextDelta, ThinkingDelta
 from node.chat.output_parser import OutputParser
 from node.chat.tool_call_format import ToolCallFormat
 
@@ -59,8 +59,8 @@ def parts(events: list[Event]) -> list[tuple[str, ...]]:
     calling = False
     for event in events:
         match event:
-            case Thinking(text) | Text(text):
-                kind = "thinking" if isinstance(event, Thinking) else "text"
+            case ThinkingDelta(text) | TextDelta(text):
+                kind = "thinking" if isinstance(event, ThinkingDelta) else "text"
                 assert text
                 if not found or found[-1][0] != kind:
                     found.append([kind, ""])

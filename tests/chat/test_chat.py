@@ -7,7 +7,7 @@ import pytest
 from node.chat.chat import Chat
 from node.chat.checkpoint import CheckpointError
 from node.chat.conversation import Conversation, Turn
-from node.chat.events import Text
+from node.chat.events import TextDelta
 
 
 def test_chat_goes_from_a_folder_to_prompts_and_events(tiny_folder: Path) -> None:
@@ -15,11 +15,11 @@ def test_chat_goes_from_a_folder_to_prompts_and_events(tiny_folder: Path) -> Non
     prompt = chat.prompt(Conversation((Turn("user", "fox"),), thinking=False))
     assert prompt.text == chat.template.render([{"role": "user", "content": "fox"}], enable_thinking=False)
     parser = chat.output_parser(prompt, stop_sequences=["dog"])
-    assert parser.push(chat.tokenizer.encode("lazy dog")) == [Text("lazy ")]
+    assert parser.push(chat.tokenizer.encode("lazy dog")) == [TextDelta("lazy ")]
     assert parser.matched == "dog"
 
 
-def test_folder_that_can_not_be_served_says_why(tiny_folder: Path, tmp_path: Path) -> None:
+def test_folder_that_cannot_be_served_says_why(tiny_folder: Path, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="no chat template"):
         Chat.read(tmp_path)
     (tmp_path / "chat_template.jinja").write_bytes(b"\xff")

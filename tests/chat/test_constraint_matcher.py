@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from node.chat.chat import Chat
-from node.chat.output_constraints import CallableTool, Calls, OutputConstraints, Thinking
+from node.chat.output_constraints import CallableTool, Calls, OutputConstraints, ThinkingMode
 from tests.chat.constrained import (
     CALL,
     RandomModel,
@@ -73,8 +73,8 @@ def test_random_outputs_are_valid(demo: Chat) -> None:
         assert faults(json.loads(text), schema, schema) == [], (seed, text)
 
 
-@pytest.mark.parametrize("thinking", list(Thinking))
-def test_b66_b69_forced_choice_calls_that_tool(demo: Chat, thinking: Thinking) -> None:
+@pytest.mark.parametrize("thinking", list(ThinkingMode))
+def test_b66_b69_forced_choice_calls_that_tool(demo: Chat, thinking: ThinkingMode) -> None:
     for seed in range(8):
         constraints = forced(CallableTool("get_time", NONE), thinking=thinking, budget=20)
         text = RandomModel(demo, seed).answer(constraints, WIDTH)
@@ -114,7 +114,7 @@ def test_free_calls_that_are_not_parallel_end_with_the_first(demo: Chat) -> None
 
 def test_forbidden_calls_are_never_sampled(demo: Chat) -> None:
     call = demo.tokenizer.control["<tool_call>"]
-    constraints = OutputConstraints(Calls.FORBIDDEN, (CallableTool("f", TEXT),), thinking=Thinking.OPEN)
+    constraints = OutputConstraints(Calls.FORBIDDEN, (CallableTool("f", TEXT),), thinking=ThinkingMode.OPEN)
     constraint = demo.constraint(constraints, stop_ids(demo), WIDTH)
     assert constraint is not None
     for ids in ((), (demo.tokenizer.control["</think>"],), (5, 6)):
@@ -125,7 +125,9 @@ def test_forbidden_calls_are_never_sampled(demo: Chat) -> None:
 
 @pytest.mark.parametrize("last", ["a", "\n"])
 def test_b31_budget_counts_thinking_exactly_and_then_closes(demo: Chat, last: str) -> None:
-    constraint = demo.constraint(OutputConstraints(thinking=Thinking.OPEN, budget=5), stop_ids(demo), WIDTH)
+    constraint = demo.constraint(
+        OutputConstraints(thinking=ThinkingMode.OPEN, budget=5), stop_ids(demo), WIDTH
+    )
     assert constraint is not None
     word, final = demo.tokenizer.encode("b")[0], demo.tokenizer.encode(last)[0]
     assert constraint.mask(()) is None
@@ -139,7 +141,9 @@ def test_b31_budget_counts_thinking_exactly_and_then_closes(demo: Chat, last: st
 
 
 def test_budget_that_is_not_spent_forces_nothing(demo: Chat) -> None:
-    constraint = demo.constraint(OutputConstraints(thinking=Thinking.OPEN, budget=5), stop_ids(demo), WIDTH)
+    constraint = demo.constraint(
+        OutputConstraints(thinking=ThinkingMode.OPEN, budget=5), stop_ids(demo), WIDTH
+    )
     assert constraint is not None
     assert constraint.mask((7, 7, demo.tokenizer.control["</think>"])) is None
     assert constraint.mask((7,) * 20) is None
@@ -147,7 +151,7 @@ def test_budget_that_is_not_spent_forces_nothing(demo: Chat) -> None:
 
 def test_thinking_may_not_end_the_turn_before_the_output_constraints(demo: Chat) -> None:
     constraint = demo.constraint(
-        forced(CallableTool("f", TEXT), thinking=Thinking.OPEN), stop_ids(demo), WIDTH
+        forced(CallableTool("f", TEXT), thinking=ThinkingMode.OPEN), stop_ids(demo), WIDTH
     )
     assert constraint is not None
     mask = constraint.mask(())
@@ -179,7 +183,7 @@ def test_output_schema_with_free_tools_gives_a_call_or_the_output(demo: Chat) ->
     seen = set()
     for seed in range(30):
         constraints = OutputConstraints(
-            tools=(CallableTool("now", NONE),), output=POINT, thinking=Thinking.OPEN, budget=3
+            tools=(CallableTool("now", NONE),), output=POINT, thinking=ThinkingMode.OPEN, budget=3
         )
         text = RandomModel(demo, seed, 0.5).answer(constraints, WIDTH)
         answer = text.partition("</think>\n\n")[2]
@@ -222,14 +226,15 @@ def test_nothing_asked_is_no_constraint(demo: Chat) -> None:
         demo.constraint(OutputConstraints(tools=(CallableTool("f", awkward),)), stop_ids(demo), WIDTH) is None
     )
     assert (
-        demo.constraint(OutputConstraints(thinking=Thinking.CLOSED, budget=9), stop_ids(demo), WIDTH) is None
+        demo.constraint(OutputConstraints(thinking=ThinkingMode.CLOSED, budget=9), stop_ids(demo), WIDTH)
+        is None
     )
 
 
 def test_qwen35_forced_call_after_thinking(qwen35: Chat) -> None:
     width = 248320
     constraints = forced(
-        CallableTool("point", POINT, strict=True), thinking=Thinking.OPEN, budget=4, parallel=False
+        CallableTool("point", POINT, strict=True), thinking=ThinkingMode.OPEN, budget=4, parallel=False
     )
     text = RandomModel(qwen35, 3).answer(constraints, width)
     call = text.partition("</think>\n\n")[2]

@@ -10,9 +10,8 @@ import pytest
 
 from node.chat.chat import Chat
 from node.chat.conversation import ToolSpec
-from node.chat.events import CallArguments, CallEnd, CallStart, Text, Thinking
-from node.chat.output_constraints import CallableTool, Calls, OutputConstraints
-from node.chat.output_constraints import Thinking as Opening
+from node.chat.events import CallArguments, CallEnd, CallStart, TextDelta, ThinkingDelta
+from node.chat.output_constraints import CallableTool, Calls, OutputConstraints, ThinkingMode
 from node.chat.prompt import Prompt
 from tests.chat.constrained import ENDINGS, RandomModel, faults, random_schema, stop_ids
 
@@ -31,7 +30,7 @@ def test_calls_are_read_as_they_were_meant(demo: Chat, tiny: Chat, form: str) ->
     for seed in range(120):
         schema = random_schema(random.Random(seed))
         constraints = OutputConstraints(
-            Calls.FORCED, (CallableTool("f", schema, strict=True),), thinking=Opening.OPEN, budget=3
+            Calls.FORCED, (CallableTool("f", schema, strict=True),), thinking=ThinkingMode.OPEN, budget=3
         )
         constraint = chat.constraint(constraints, stop_ids(chat), width)
         assert constraint is not None
@@ -41,7 +40,7 @@ def test_calls_are_read_as_they_were_meant(demo: Chat, tiny: Chat, form: str) ->
             Prompt("", (), thinking_open=True, turn_ends=()), (ToolSpec("f", "", schema),)
         )
         events = [*parser.push(ids[:-1]), *parser.end(cut=False)]
-        assert not [event for event in events if isinstance(event, Text)]
+        assert not [event for event in events if isinstance(event, TextDelta)]
         arguments: list[str] = []
         for event in events:
             if isinstance(event, CallStart):
@@ -55,7 +54,7 @@ def test_calls_are_read_as_they_were_meant(demo: Chat, tiny: Chat, form: str) ->
 
 
 def test_b31_nothing_of_the_forced_end_of_thinking_is_read(demo: Chat) -> None:
-    constraints = OutputConstraints(thinking=Opening.OPEN, budget=4)
+    constraints = OutputConstraints(thinking=ThinkingMode.OPEN, budget=4)
     constraint = demo.constraint(constraints, stop_ids(demo), 2048)
     assert constraint is not None
     thought = demo.tokenizer.encode("one two three four five six")[:4]
@@ -67,6 +66,6 @@ def test_b31_nothing_of_the_forced_end_of_thinking_is_read(demo: Chat) -> None:
     ids += demo.tokenizer.encode("Answer.")
     parser = demo.output_parser(Prompt("", (), thinking_open=True, turn_ends=()))
     events = [*parser.push(ids), *parser.end(cut=False)]
-    thinking = "".join(event.text for event in events if isinstance(event, Thinking))
+    thinking = "".join(event.text for event in events if isinstance(event, ThinkingDelta))
     assert thinking == b"".join(map(demo.tokenizer.token_bytes, thought)).decode()
-    assert "".join(event.text for event in events if isinstance(event, Text)) == "Answer."
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "Answer."

@@ -1,4 +1,4 @@
-"""Schemas of strangers: refused by name where they can not be kept, and never costly."""
+"""Schemas of strangers: refused by name where they cannot be kept, and never costly."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ UNSUPPORTED = [
 
 
 @pytest.mark.parametrize(("keyword", "value"), UNSUPPORTED)
-def test_strict_tools_refuse_what_can_not_be_kept(demo: Chat, keyword: str, value: Any) -> None:
+def test_strict_tools_refuse_what_cannot_be_kept(demo: Chat, keyword: str, value: Any) -> None:
     with pytest.raises(SchemaError) as caught:
         strict(demo, of(value))
     assert caught.value.path == "tools.3.input_schema"
@@ -73,7 +73,7 @@ def test_strict_tools_refuse_what_can_not_be_kept(demo: Chat, keyword: str, valu
 
 
 @pytest.mark.parametrize(("keyword", "value"), [c for c in UNSUPPORTED if c[1].get("pattern") != "^a|b$"])
-def test_outputs_refuse_what_can_not_be_kept(demo: Chat, keyword: str, value: Any) -> None:
+def test_outputs_refuse_what_cannot_be_kept(demo: Chat, keyword: str, value: Any) -> None:
     with pytest.raises(SchemaError) as caught:
         demo.constraint(OutputConstraints(output=of(value)), stop_ids(demo), WIDTH)
     assert caught.value.path == "output_config.format.schema"

@@ -57,14 +57,14 @@ def test_no_text_of_a_client_completes_what_a_template_began(text: str, cut: int
 
 
 @pytest.mark.parametrize("core", ["think", "/think", " think\n", "|im_end|", "im_end", "|im_end", "X"])
-def test_core_of_a_control_token_is_cut_so_that_a_template_can_not_frame_it(core: str) -> None:
+def test_core_of_a_control_token_is_cut_so_that_a_template_cannot_frame_it(core: str) -> None:
     for before, after in (("<", ">"), ("</", ">"), ("<|", "|>"), ("[", "]")):
         assert controls(before + guard.text(core) + after) == []
         assert controls(before + guard.text(core).strip() + after) == []
 
 
 @pytest.mark.parametrize("text", ["thinking", "think about it", "type", "a, b", "", " "])
-def test_text_that_can_not_take_part_is_left_alone(text: str) -> None:
+def test_text_that_cannot_take_part_is_left_alone(text: str) -> None:
     assert guard.text(text) == text
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from node.chat.chat import Chat
-from node.chat.events import CallStart, Event, Text, Thinking, merge
+from node.chat.events import CallStart, Event, TextDelta, ThinkingDelta, merge
 from node.chat.prompt import Prompt
 from node.chat.tool_call_format import ToolCallFormat
 from tests.chat.answers import JSON, TOOLS, XML, answer, events_of, js, parser_of, parts, xml
@@ -17,7 +17,7 @@ from tests.chat.answers import JSON, TOOLS, XML, answer, events_of, js, parser_o
 
 def test_text_becomes_one_event_a_push(tiny: Chat) -> None:
     made = parser_of(tiny)
-    assert made.push(tiny.tokenizer.encode("the quick fox")) == [Text("the quick fox")]
+    assert made.push(tiny.tokenizer.encode("the quick fox")) == [TextDelta("the quick fox")]
     assert made.push([]) == []
     assert made.end(cut=False) == []
     assert made.matched is None
@@ -25,15 +25,21 @@ def test_text_becomes_one_event_a_push(tiny: Chat) -> None:
 
 def test_neighbours_of_a_kind_are_one_event() -> None:
     events: list[Event] = [
-        Thinking("a"),
-        Thinking("b"),
-        Text("c"),
+        ThinkingDelta("a"),
+        ThinkingDelta("b"),
+        TextDelta("c"),
         CallStart("f"),
         CallStart("f"),
-        Text("d"),
-        Text("e"),
+        TextDelta("d"),
+        TextDelta("e"),
     ]
-    assert merge(events) == [Thinking("ab"), Text("c"), CallStart("f"), CallStart("f"), Text("de")]
+    assert merge(events) == [
+        ThinkingDelta("ab"),
+        TextDelta("c"),
+        CallStart("f"),
+        CallStart("f"),
+        TextDelta("de"),
+    ]
 
 
 FRAGMENTS = [
@@ -111,8 +117,8 @@ def test_B76_matched_stop_sequence_is_reported(tiny: Chat) -> None:
 def test_B77_stop_sequence_is_found_across_tokens(tiny: Chat) -> None:
     ids = [number for letter in "A B C D E F" for number in tiny.tokenizer.encode(letter)]
     made = parser_of(tiny, stop_sequences=["C D"])
-    assert [made.push([number]) for number in ids[:4]] == [[Text("A")], [], [Text(" B")], []]
-    assert made.push(ids[4:]) == [Text(" ")]
+    assert [made.push([number]) for number in ids[:4]] == [[TextDelta("A")], [], [TextDelta(" B")], []]
+    assert made.push(ids[4:]) == [TextDelta(" ")]
     assert (made.matched, made.consumed) == ("C D", 7)
     assert (made.push(ids), made.end(cut=False)) == ([], [])
 
@@ -125,8 +131,8 @@ def test_consumed_counts_tokens_without_text(tiny: Chat) -> None:
 
 def test_start_of_a_stop_sequence_is_given_at_the_end(tiny: Chat) -> None:
     made = parser_of(tiny, stop_sequences=["fox!"])
-    assert made.push(tiny.tokenizer.encode("the fox")) == [Text("the")]
-    assert made.end(cut=False) == [Text(" fox")]
+    assert made.push(tiny.tokenizer.encode("the fox")) == [TextDelta("the")]
+    assert made.end(cut=False) == [TextDelta(" fox")]
 
 
 STOPPED = "the fox"
@@ -182,7 +188,7 @@ def test_B79_characters_split_over_tokens_come_whole(tiny: Chat) -> None:
     ids = [tokens[byte] for byte in text.encode()]
     made = parser_of(tiny)
     events = [event for number in ids for event in made.push([number])]
-    assert "".join(event.text for event in events if isinstance(event, Text)) == text
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == text
     assert made.end(cut=False) == []
 
 

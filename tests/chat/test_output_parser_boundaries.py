@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from node.chat.chat import Chat
-from node.chat.events import Text, Thinking
+from node.chat.events import TextDelta, ThinkingDelta
 from tests.chat.answers import JSON, XML, answer, events_of, js, parser_of, parts, xml
 
 CALL = ("call", "now", "{}")
@@ -59,15 +59,15 @@ def test_white_space_at_boundaries_is_not_part_of_the_answer(tiny: Chat, written
 
 def test_white_space_is_held_back_until_something_follows(tiny: Chat) -> None:
     made = parser_of(tiny)
-    assert made.push(tiny.written("Sure.\n")) == [Text("Sure.")]
+    assert made.push(tiny.written("Sure.\n")) == [TextDelta("Sure.")]
     assert made.push(tiny.written("\n")) == []
-    assert made.push(tiny.written("Yes")) == [Text("\n\nYes")]
+    assert made.push(tiny.written("Yes")) == [TextDelta("\n\nYes")]
 
 
 def test_white_space_in_thinking_is_held_back_too(tiny: Chat) -> None:
     made = parser_of(tiny, thinking_open=True)
-    assert made.push(tiny.written("\nwhy. ")) == [Thinking("why.")]
-    assert made.push(tiny.written("So")) == [Thinking(" So")]
+    assert made.push(tiny.written("\nwhy. ")) == [ThinkingDelta("why.")]
+    assert made.push(tiny.written("So")) == [ThinkingDelta(" So")]
     assert made.push(tiny.written("\n</think>\n\n")) == []
 
 

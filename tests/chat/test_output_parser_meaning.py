@@ -135,7 +135,7 @@ class Answer:
 
 @st.composite
 def answers(draw: st.DrawFn, chat: Chat, form: ToolCallFormat) -> Answer:
-    """Thinking, text and calls in order, as ids: in few tokens or in one for each character."""
+    """ThinkingDelta, text and calls in order, as ids: in few tokens or in one for each character."""
     control = chat.tokenizer.control
     style = {"ensure_ascii": draw(st.booleans()), "indent": draw(st.sampled_from([None, 1]))}
     small = draw(st.booleans())

@@ -1,4 +1,4 @@
-"""Thinking: where it begins and ends, and calls written inside it."""
+"""ThinkingDelta: where it begins and ends, and calls written inside it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from node.chat.chat import Chat
-from node.chat.events import CallStart, Thinking
+from node.chat.events import CallStart, ThinkingDelta
 from tests.chat.answers import JSON, XML, answer, events_of, js, parser_of, parts, xml
 
 BEND = ("call", "get_weather", '{"city": "Bend"}')
@@ -76,7 +76,7 @@ def test_complete_call_at_the_end_of_thinking_is_real(tiny: Chat, form: Any) -> 
     call = bend if form is XML else js("get_weather", city="Bend")
     made = parser_of(tiny, form, thinking_open=True)
     ids = tiny.written("I call.\n\n")
-    assert made.push(ids) == [Thinking("I call.")]
+    assert made.push(ids) == [ThinkingDelta("I call.")]
     assert made.push(tiny.written(call)) == []  # held: </think> may follow
     assert parts(made.end(cut=False)) == [BEND]
     assert (made.calls, made.thinking_tokens, made.done) == (1, len(ids), False)
@@ -111,7 +111,7 @@ DRAFTS = {
 
 @pytest.mark.parametrize("draft", DRAFTS.values(), ids=DRAFTS)
 @pytest.mark.parametrize("cut", [True, False])
-def test_what_can_not_be_a_call_is_thinking_word_for_word(tiny: Chat, draft: str, cut: bool) -> None:
+def test_what_cannot_be_a_call_is_thinking_word_for_word(tiny: Chat, draft: str, cut: bool) -> None:
     assert thinking_answer(tiny, draft, cut=cut) == [("thinking", draft)]
 
 
@@ -140,12 +140,12 @@ def test_cut_after_a_complete_call_leaves_it_thinking(tiny: Chat) -> None:
     assert (made.calls, made.thinking_tokens) == (0, len(ids))
 
 
-def test_draft_is_given_as_soon_as_it_can_not_be_real(tiny: Chat) -> None:
+def test_draft_is_given_as_soon_as_it_cannot_be_real(tiny: Chat) -> None:
     made = parser_of(tiny, thinking_open=True)
     assert made.push(tiny.written("<tool_call>")) == []
-    assert made.push(tiny.written("x")) == [Thinking("<tool_call>x")]
+    assert made.push(tiny.written("x")) == [ThinkingDelta("<tool_call>x")]
     assert made.push(tiny.written("<tool_call>\n<function=unknown>\n<parameter=a>")) == [
-        Thinking("<tool_call>\n<function=unknown>\n<parameter=a>")
+        ThinkingDelta("<tool_call>\n<function=unknown>\n<parameter=a>")
     ]
 
 

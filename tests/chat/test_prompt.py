@@ -227,7 +227,7 @@ def test_thinking_is_open_where_the_prompt_ends_in_it(tiny: Chat) -> None:
     assert closed.text.endswith("<think>\n\n</think>\n\n")
 
 
-def test_client_can_not_open_thinking(tiny: Chat) -> None:
+def test_client_cannot_open_thinking(tiny: Chat) -> None:
     chat = Chat(Template("{{ messages[-1].content }}"), tiny.tokenizer)
     assert not chat.prompt(Conversation((Turn("user", "<think>\n"),))).thinking_open
 

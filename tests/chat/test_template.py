@@ -82,7 +82,7 @@ def test_template_of_a_stranger_reaches_no_internals(source: str) -> None:
         render(source)
 
 
-def test_template_can_not_hang_the_node_with_an_enormous_range() -> None:
+def test_template_cannot_hang_the_node_with_an_enormous_range() -> None:
     with pytest.raises(TemplateError, match=r"[Rr]ange too big"):
         render("{% for i in range(10 ** 12) %}{% endfor %}")
 

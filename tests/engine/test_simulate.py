@@ -12,7 +12,7 @@ from node.engine.recording import Recorder
 from node.engine.roofline import H200, QWEN3_5_9B, decode_plan, prefill_plan
 from node.engine.scheduler import Budget
 from node.engine.simulate import Setup, replay, simulate
-from node.engine.trace import Request, TraceError, read_trace, text_ids, write_trace
+from node.engine.trace import TraceError, TraceRequest, read_trace, text_ids, write_trace
 from tests.engine.drive import Drive, random_ids
 
 TRACES = Path(__file__).parents[2] / "bench" / "traces"
@@ -42,8 +42,8 @@ def test_copies_of_slots_and_more_context_cost_bytes() -> None:
 
 def test_a_trace_reads_as_it_was_written(tmp_path: Path) -> None:
     requests = [
-        Request("a", 0.5, (("x", 100), ("y", 20)), 30, "org", (100, 120)),
-        Request("b", 1.0, (("z", 7),), 1, after="a", kept=140),
+        TraceRequest("a", 0.5, (("x", 100), ("y", 20)), 30, "org", (100, 120)),
+        TraceRequest("b", 1.0, (("z", 7),), 1, after="a", kept=140),
     ]
     write_trace(tmp_path / "trace", requests)
     assert read_trace(tmp_path / "trace") == requests
@@ -54,14 +54,16 @@ def test_a_trace_reads_as_it_was_written(tmp_path: Path) -> None:
         read_trace(tmp_path / "other")
 
 
-def conversation(name: str, turns: int) -> list[Request]:
+def conversation(name: str, turns: int) -> list[TraceRequest]:
     requests = []
     for turn in range(turns):
         parts = (("system", 1000),) if turn == 0 else ((f"{name}{turn}", 50),)
         kept = 0 if turn == 0 else 1000 + 70 * turn - 50
         before = f"{name}.{turn - 1}" if turn else None
         end = kept + parts[0][1]
-        requests.append(Request(f"{name}.{turn}", 0.1 * (not turn), parts, 20, name, (end,), before, kept))
+        requests.append(
+            TraceRequest(f"{name}.{turn}", 0.1 * (not turn), parts, 20, name, (end,), before, kept)
+        )
     return requests
 
 
@@ -85,8 +87,8 @@ def test_a_turn_waits_for_the_answer_before_it() -> None:
 
 
 def test_fairness_is_what_keeps_a_flood_from_others() -> None:
-    flood = [Request(f"f{n}", 0.0, ((f"f{n}", 3000),), 10, "flood") for n in range(60)]
-    quiet = [Request(f"q{n}", 0.1, ((f"q{n}", 500),), 10, "quiet") for n in range(4)]
+    flood = [TraceRequest(f"f{n}", 0.0, ((f"f{n}", 3000),), 10, "flood") for n in range(60)]
+    quiet = [TraceRequest(f"q{n}", 0.1, ((f"q{n}", 500),), 10, "quiet") for n in range(4)]
     fair = replay([*flood, *quiet], SMALL).firsts("quiet").max()
     unfair = replay([*flood, *quiet], replace(SMALL, fair=False)).firsts("quiet").max()
     assert fair < unfair / 4

@@ -1,4 +1,4 @@
-"""What sockets can not be made to do on time: moments between two steps of the loop."""
+"""What sockets cannot be made to do on time: moments between two steps of the loop."""
 
 import asyncio
 from unittest.mock import Mock

@@ -65,7 +65,7 @@ def test_too_many_fields_are_too_large() -> None:
 @pytest.mark.parametrize(
     "start", [b"\x16\x03\x01\x02", b" GET", b"\0", b"hello\r\n", b"GET / HTTP/1.1 x\n", b"GET  / HTTP/1.1\n"]
 )
-def test_what_can_not_become_a_request_is_refused_before_it_ends(start: bytes) -> None:
+def test_what_cannot_become_a_request_is_refused_before_it_ends(start: bytes) -> None:
     with pytest.raises(Fault) as raised:
         inbox_with(start).take_head(1000)
     assert raised.value.kind == "malformed"

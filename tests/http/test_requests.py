@@ -216,7 +216,7 @@ def test_handler_that_raises_is_500_logged_with_its_id_and_the_connection_lives(
     assert peer.get("/health").status == 200
 
 
-def test_header_that_can_not_be_sent_becomes_a_500(peer: Peer) -> None:
+def test_header_that_cannot_be_sent_becomes_a_500(peer: Peer) -> None:
     answer = peer.get("/bad-header")
     assert (answer.status, answer.body) == (500, b"internal")
     assert "c" not in answer.headers

@@ -95,7 +95,7 @@ def test_handler_that_ignores_its_cancellation_is_cancelled_again(running: Runni
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")  # "was never awaited"
 def test_peer_half_closed_before_its_turn_is_not_worked_for(running: Running, peer: Peer) -> None:
-    peer.send(get("/health") * 400 + get("/wait"))  # its end is known long before the last one's turn
+    peer.send(get("/health") * 400 + get("/wait"))  # its end is known long before the last one's cycle
     peer.end()
     assert [peer.answer().body for _ in range(400)] == [b"ok"] * 400
     running.settles(connections=0, disconnects=1)

@@ -131,9 +131,9 @@ def test_an_image_in_a_tool_result_is_taken_out_and_the_session_heals(tmp_path: 
             "1f15c4890000000d49444154789c6360f8cfc0000003010100c9fe92ef0000000049454e44ae426082"
         )
     )
-    scripts = [call("Read", file_path=str(image)), "I can not see images."]
+    scripts = [call("Read", file_path=str(image)), "I cannot see images."]
     with running_node(*scripts, context=CONTEXT, pages=4096) as node:
         told = ask(node, tmp_path, "What is in dot.png?", "--tools", "Bash,Read")
-        assert told.strip() == "I can not see images."
+        assert told.strip() == "I cannot see images."
         assert len(node.runner.prompts) == 2
         node.wait_until_idle()

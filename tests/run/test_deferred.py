@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.run.test_static import CONTEXT, SMALL, outputs, sequence
 
 from kernels.device import triton
 from node.access.keys import Keyring
@@ -28,6 +27,7 @@ from tests.model import tiny
 from tests.model.drive import Drive
 from tests.node_under_test import DEMO
 from tests.run.reusing import REORDERED, Node, ids
+from tests.run.test_graph_runner import CONTEXT, SMALL, outputs, sequence
 
 
 @pytest.fixture(scope="module")

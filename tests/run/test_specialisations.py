@@ -56,7 +56,7 @@ Launch = tuple[Any, tuple[Any, ...], dict[str, Any]]  # a kernel, its arguments,
 
 
 class ToHost(TorchFunctionMode):
-    """What the meta device can not do: ids that are read are zeros."""
+    """What the meta device cannot do: ids that are read are zeros."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is Tensor.to and args[0].is_meta and "cpu" in args:

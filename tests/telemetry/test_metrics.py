@@ -121,7 +121,7 @@ def test_a_scrape_sees_the_snapshot_of_its_moment() -> None:
     assert b"\nb3os_failed_steps_in_a_row 2.0\n" in scraped.text()
 
 
-def test_a_name_can_not_break_out_of_its_label() -> None:
+def test_a_name_cannot_break_out_of_its_label() -> None:
     told = metrics(SNAPSHOT, 'b3os/"x\\y\n# TYPE').text().decode()
     names = {s.labels.get("model_name") for f in text_string_to_metric_families(told) for s in f.samples}
     assert names == {'b3os/"x\\y\n# TYPE', None}

@@ -1,6 +1,6 @@
 """Every kernel compiles for devices that are not here: it spills nothing, fits, and has its matrix instructions.
 
-In a process of its own: the driver that stands in for a device can not launch.
+In a process of its own: the driver that stands in for a device cannot launch.
 """
 
 from __future__ import annotations

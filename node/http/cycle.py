@@ -1,4 +1,4 @@
-"""One request's turn on a connection: the handler is called and its answer written."""
+"""One request and its response on a connection: the handler is called and its answer written."""
 
 import logging
 import time
@@ -22,7 +22,7 @@ CLIENT_GONE = 499  # for the log only; nobody is there to be sent it
 SPARE_BODY_BYTES = 64 * 1024
 
 
-class Turn:
+class RequestResponseCycle:
     """A request from the end of its head to the end of its answer.
 
     closes     the connection ends with this answer, as its head says
