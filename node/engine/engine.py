@@ -262,7 +262,11 @@ class Engine:
             self._retire(step, ids)
 
     def _retire(self, step: Step, ids: NDArray[np.int64]) -> None:
-        self._done(self._scheduler.retire(step, ids), failures=0)
+        progress = self._scheduler.retire(step, ids)
+        for sequence, _, finish_reason in progress:
+            if finish_reason is FinishReason.ERROR:
+                log.error("%s: its logits were not finite numbers; it ends alone", sequence.id)
+        self._done(progress, failures=0)
 
     def _fail(self, step: Step) -> None:
         log.exception("a step failed; its requests: %s", " ".join(row.id for row in step.sequences))

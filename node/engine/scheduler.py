@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from node.engine.admission import Admission
 from node.engine.batch_table import BatchTable
 from node.engine.chunks import share
-from node.engine.plan import PAGE, SCRATCH
+from node.engine.plan import NO_TOKEN, PAGE, SCRATCH
 from node.engine.prefix_cache import PrefixCache
 from node.engine.sequence import FinishReason, Sequence
 from node.engine.step import Chunk, Progress, Restore, Save, Step, compose, filled_pages
@@ -147,6 +147,10 @@ class Scheduler:
         progress = [done for chunk in step.chunks if (done := self._book(chunk)) is not None]
         for sequence, token in zip(step.sampling, sampled.tolist(), strict=True):
             if sequence.finish_reason is not None:  # it ended while this step was in flight
+                continue
+            if token == NO_TOKEN:  # whatever this row asked for, the others have their tokens
+                self._end(sequence, FinishReason.ERROR)
+                progress.append(Progress(sequence, (), FinishReason.ERROR))
                 continue
             output, finish_reason = sequence.output, None
             output.append(token)
