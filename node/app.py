@@ -34,9 +34,9 @@ from node.api.model_service import ModelService
 from node.api.routes import build_routes, loading_routes
 from node.chat.chat import Chat
 from node.chat.checkpoint import CheckpointError
-from node.config import Settings, SettingsError
-from node.device import BUDGETS, choose_context, choose_device, memory_plan, read_config
+from node.device import choose_context, choose_device, memory_plan, read_config, step_budget
 from node.engine.engine import Engine
+from node.engine.limits import EngineLimits
 from node.engine.plan import PAGE
 from node.engine.recording import Recorder
 from node.engine.scheduler import Scheduler
@@ -52,9 +52,9 @@ from node.run.measure import measured_workspace
 from node.run.memory import MemoryPlan
 from node.run.model_runner import ModelRunner
 from node.run.warm import warm_all
+from node.settings import Settings, SettingsError
 from node.telemetry.metrics import Metrics
 
-DRAIN_SECONDS = 45.0  # for running requests after SIGTERM; orchestrators allow 60 at best
 WATCH_SECONDS = 5.0
 SWITCH_SECONDS = (
     0.0005  # how long a thread may keep the GIL while the other waits; Python's own 5 ms is a whole step
@@ -136,7 +136,7 @@ class Node:
 
     async def run(self, shown_key: str) -> None:
         settings = self._settings
-        server = Server(loading_routes(), render_error, HttpLimits(max_body_bytes=settings.max_body))
+        server = Server(loading_routes(), render_error, settings.part(HttpLimits))
         try:
             # Before the weights: a taken port should not cost a minute, and probes may ask meanwhile.
             await server.start(settings.host, settings.port)
@@ -153,7 +153,10 @@ class Node:
             raise SettingsError(f"{settings.model}: {error}") from None
         self._loaded = True
         engine.start(loop)
-        with ThreadPoolExecutor(WORKERS, thread_name_prefix="tokenize") as workers, Compiler() as compiler:
+        with (
+            ThreadPoolExecutor(WORKERS, thread_name_prefix="tokenize") as workers,
+            Compiler(settings.queue_schema_bytes) as compiler,
+        ):
             service = self._service(engine, workers, compiler)
             server.route(build_routes(service, self._metrics(engine)))
             watch = asyncio.create_task(_watch(engine))
@@ -162,7 +165,7 @@ class Node:
             await self._ended.wait()
             log.info("draining, %d requests run", engine.live)
             engine.accepting = False
-            await server.shutdown(DRAIN_SECONDS)
+            await server.shutdown(settings.drain_timeout)
             watch.cancel()
             await asyncio.to_thread(engine.stop)
 
@@ -181,7 +184,7 @@ class Node:
         if device == "cuda" and triton is not None:
             _start_triton()
         model = load_model(self._settings.model, getattr(torch, self._settings.dtype), device)
-        budget, deferred = BUDGETS[device], self._settings.deferred
+        budget, deferred = step_budget(self._settings, device), self._settings.deferred
         captured = device == "cuda"
         if captured:  # what steps and graphs really take is known only now, and pages get the rest
             largest = budget.tokens, self._plan.sequences
@@ -204,7 +207,8 @@ class Node:
         budget = budget.with_sequences(plan.sequences)
         scheduler = Scheduler(plan.pages, plan.state_slots, self._context, budget, bool(plan.slot_bytes))
         log.info("loaded and warm in %.1f s", time.monotonic() - started)
-        return Engine(scheduler, static or runner, ahead=static, recorder=self._recorder())
+        limits = self._settings.part(EngineLimits)
+        return Engine(scheduler, static or runner, limits, ahead=static, recorder=self._recorder())
 
     def _recorder(self) -> Recorder | None:
         path = self._settings.record
@@ -221,7 +225,7 @@ class Node:
             width=self._config.vocab_size,
             stop_ids=stop_ids(self._settings.model),
             first_token_timeout=self._settings.first_token_timeout,
-            max_wait=self._settings.max_wait,
+            queue_timeout=self._settings.queue_timeout,
             chat=self._chat,
             engine=engine,
             keyring=self._keyring,

@@ -18,8 +18,9 @@ from node.run.buckets import BUCKETS
 from node.run.compiles import Compiles
 from node.run.graph_runner import GraphRunner
 from node.run.measure import measured_workspace
-from node.run.memory import MemoryPlan, plan_memory
+from node.run.memory import MemoryPlan, MemoryShares, plan_memory
 from node.run.model_runner import ModelRunner
+from node.settings import Settings
 
 DEMO = Path(__file__).parents[2] / "weights" / "demo"
 QWEN3_5_9B: dict[str, Any] = {
@@ -139,6 +140,7 @@ class Bed:
             context=size.context,
             sequences=size.sequences,
             step_tokens=size.step_tokens,
+            shares=Settings().part(MemoryShares),
             workspace=workspace,
         )
 

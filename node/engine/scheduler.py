@@ -20,14 +20,16 @@ from node.engine.step import Chunk, Progress, Restore, Save, Step, compose, fill
 class Budget:
     """How much one step may hold.
 
-    sequences     rows at most
-    tokens        tokens at most, when no sequence decodes
-    mixed_tokens  prompt tokens at most beside decoding rows, so that a long prompt does not stall them
+    sequences         rows at most
+    tokens            tokens at most, when no sequence decodes
+    mixed_tokens      prompt tokens at most beside decoding rows, so that a long prompt does not stall them
+    partial_prefills  prompts of one organization that are begun and not done
     """
 
     sequences: int = 256
     tokens: int = 2048
     mixed_tokens: int = 512
+    partial_prefills: int = 32
 
     def with_sequences(self, sequences: int) -> Budget:
         """The same budget for as many sequences as memory holds."""
@@ -66,7 +68,7 @@ class Scheduler:
         self.table = BatchTable(rows, context)
         self.prefix_cache = PrefixCache(pages, rows + 1, state_slots - rows if recurrent else 0, recurrent)
         self.pages = self.prefix_cache.pages
-        self.admission = Admission(self.table, self.prefix_cache)
+        self.admission = Admission(self.table, self.prefix_cache, budget.partial_prefills)
         self.waiting = self.admission.waiting
         self.running: list[Sequence] = []  # in order of admission
         self.counts = Counts()

@@ -1,5 +1,6 @@
 """The command line as a user meets it: in a process of its own where that matters."""
 
+import http.client
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -269,3 +271,54 @@ def test_a_taken_port_is_told_in_one_line(tmp_path: Path, run: Run, monkeypatch:
         done = run("serve", "--model", DEMO, "--port", str(port))
     assert (done.status, done.err.count("\n")) == (1, 1)
     assert f"127.0.0.1:{port}" in done.err
+
+
+def post(port: int, body: object) -> tuple[int, dict[str, str], str]:
+    """(status, headers, body) of one question."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    headers = {"Authorization": "Bearer secret", "Content-Type": "application/json"}
+    connection.request("POST", "/v1/infer/v1/messages", json.dumps(body), headers)
+    response = connection.getresponse()
+    answer = response.read().decode()
+    connection.close()
+    return response.status, dict(response.getheaders()), answer
+
+
+def test_bounds_of_queue_body_and_drain_are_those_that_were_set(tmp_path: Path) -> None:
+    port = free_port()
+    file = tmp_path / "node.toml"
+    file.write_text('max_num_seqs = 1\nqueue_requests = 0\nmax_body = "4KiB"\nfirst_token_timeout = 0\n')
+    process, lines = start(
+        tmp_path,
+        "--port",
+        str(port),
+        "--config",
+        str(file),
+        "--drain-timeout",
+        "0.3",
+        B3OS_NODE_API_KEY="secret",
+    )
+    assert any(line.startswith("  1 sequences at most") for line in lines)
+
+    ask = {**HI, "max_tokens": 60, "messages": [{"role": "user", "content": "Count from 1 to 9."}]}
+    with ThreadPoolExecutor(8) as clients:
+        answers = list(clients.map(lambda _: post(port, ask), range(8)))
+    assert {status for status, _, _ in answers} == {200, 529}  # one runs, none may wait
+    assert {json.loads(answer)["error"]["type"] for status, _, answer in answers if status == 529} == {
+        "overloaded_error"
+    }
+
+    long = [{"role": "user", "content": "a " * 2048}]
+    assert post(port, {**HI, "messages": long})[0] == 413
+    _, headers, _ = post(port, {**ask, "stream": True})
+    assert "ttft" not in headers["server-timing"]  # its head did not wait
+
+    with socket.create_connection(("127.0.0.1", port)) as slow:
+        head = "POST /v1/infer/v1/messages HTTP/1.1\r\nhost: x\r\nauthorization: Bearer secret\r\n"
+        slow.sendall(f"{head}content-length: 9\r\nexpect: 100-continue\r\n\r\n".encode())
+        assert slow.recv(64).startswith(b"HTTP/1.1 100")  # it is answered, and waits for its body
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+        assert 0.3 <= time.monotonic() - began < 30
+    process.communicate()

@@ -7,13 +7,16 @@ import numpy as np
 import pytest
 
 from node.engine.engine import Engine
+from node.engine.limits import EngineLimits
 from node.engine.plan import NO_TOKEN, GetSamplingMetadata, StepPlan
 from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import FinishReason, Sequence
+from node.settings import Settings
 from tests.engine.drive import alone, random_ids
 from tests.engine.memory_runner import MemoryRunner, MemoryStepHandle
 
+LIMITS = Settings().part(EngineLimits)
 BROKEN = 31  # top_k of the rows whose logits are broken after some tokens
 
 
@@ -42,7 +45,7 @@ def test_c17_the_others_of_its_step_get_what_they_get_alone(
     async def main() -> None:
         runner = BrokenRunner(60, 16, recurrent=True)
         scheduler = Scheduler(60, 16, 256, Budget(8, 128, 64), True)
-        engine = Engine(scheduler, runner, ahead=runner if ahead else None)
+        engine = Engine(scheduler, runner, LIMITS, ahead=runner if ahead else None)
         engine.start(asyncio.get_running_loop())
         prompts = [random_ids(n, 66 + n % 3) for n in range(8)]
         generations = [

@@ -12,7 +12,6 @@ from kernels.device import triton
 from node.access.keys import Keyring
 from node.app import Node as App
 from node.chat.chat import Chat
-from node.config import Settings
 from node.device import memory_plan, read_config
 from node.engine.output_lengths import OutputLengths
 from node.engine.plan import PAGE
@@ -21,8 +20,9 @@ from node.engine.sequence import Sequence
 from node.model.qwen import Qwen
 from node.run.graph_runner import GraphRunner
 from node.run.load import load_model
-from node.run.memory import plan_memory
+from node.run.memory import MemoryShares, plan_memory
 from node.run.model_runner import ModelRunner
+from node.settings import Settings
 from tests.model import tiny
 from tests.model.drive import Drive
 from tests.node_under_test import DEMO
@@ -130,6 +130,7 @@ def test_the_plan_counts_the_ring(model: Qwen) -> None:
             context=1024,
             sequences=4,
             step_tokens=64,
+            shares=Settings().part(MemoryShares),
             deferred=deferred,
         )
         for deferred in (False, True)

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from node.engine.engine import Engine
+from node.engine.limits import EngineLimits
 from node.engine.plan import PAGE, SamplingMetadata, StepPlan
 from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Scheduler
@@ -22,6 +23,7 @@ from node.run.buckets import BUCKETS, bucket_of, only_decodes
 from node.run.graph_runner import GraphRunner, GraphStepHandle
 from node.run.load import load_model
 from node.run.model_runner import ModelRunner
+from node.settings import Settings
 from tests.model import tiny
 
 CONTEXT = 4 * PAGE
@@ -240,7 +242,9 @@ def test_steps_that_do_more_than_decode_run_eagerly(hybrid: Qwen) -> None:
 def test_the_engine_runs_on_it(hybrid: Qwen) -> None:
     async def answers(ahead: bool) -> list[list[int]]:
         static = static_of(hybrid)
-        engine = Engine(scheduler_of(hybrid), static, ahead=static if ahead else None)
+        engine = Engine(
+            scheduler_of(hybrid), static, Settings().part(EngineLimits), ahead=static if ahead else None
+        )
         engine.start(asyncio.get_running_loop())
         sampling = Sampling(0.8, seed=3, presence=1.5, min_p=0.05)
         asked = [Sequence("s", np.array(ids(n, 5 + n)), 12, sampling, frozenset()) for n in range(6)]

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from node.engine.engine import Engine
+from node.engine.limits import EngineLimits
 from node.engine.plan import PAGE
 from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Scheduler
@@ -16,6 +17,7 @@ from node.engine.sequence import Sequence
 from node.model.qwen import Qwen
 from node.run.load import load_model
 from node.run.model_runner import ModelRunner
+from node.settings import Settings
 from tests.model import tiny
 
 STEPS = 24
@@ -34,7 +36,7 @@ def generate(model: Qwen, samplings: list[Sampling], ahead: bool) -> list[list[i
     async def main() -> list[list[int]]:
         runner = ModelRunner(model, 33, 9, "cpu")
         scheduler = Scheduler(32, 8, 4 * PAGE, Budget(4, 64, 64), True)
-        engine = Engine(scheduler, runner, ahead=runner if ahead else None)
+        engine = Engine(scheduler, runner, Settings().part(EngineLimits), ahead=runner if ahead else None)
         engine.start(asyncio.get_running_loop())
         sequences = [
             Sequence(f"s{n}", np.array(prompt), STEPS, sampling, frozenset())

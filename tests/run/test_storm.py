@@ -10,12 +10,14 @@ import pytest
 import torch
 
 from node.engine.engine import Engine
+from node.engine.limits import EngineLimits
 from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import FinishReason, Sequence
 from node.model.qwen import Qwen
 from node.run.load import load_model
 from node.run.model_runner import ModelRunner
+from node.settings import Settings
 from tests.model import tiny
 
 CLIENTS, DISTINCT, PAGES, ROWS, CACHED_STATES, CONTEXT = 200, 99, 60, 12, 6, 512
@@ -45,7 +47,7 @@ def build(model: Qwen, ahead: bool, pages: int = PAGES) -> Engine:
     slots = ROWS + CACHED_STATES
     runner = ModelRunner(model, pages + 1, slots + 1, "cpu")
     scheduler = Scheduler(pages, slots, CONTEXT, Budget(ROWS, 256, 96), recurrent=True)
-    return Engine(scheduler, runner, ahead=runner if ahead else None)
+    return Engine(scheduler, runner, Settings().part(EngineLimits), ahead=runner if ahead else None)
 
 
 async def answer(engine: Engine, sequence: Sequence, leave_after: float | None = None) -> list[int] | None:
