@@ -57,6 +57,7 @@ DEFAULTS: dict[str, Any] = {
     "linger_timeout": 30.0,
     "max_linger": 64 * MIB,
     "record": None,
+    "record_texts": False,
 }
 # What an operator writes, what it comes to, and what is refused.
 WRITTEN: dict[str, tuple[str, Any, list[str]]] = {
