@@ -6,8 +6,8 @@ import time
 
 import msgspec
 
+from node.api.anthropic.messages import Messages
 from node.api.errors import ApiError
-from node.api.messages import Messages
 from node.api.model_service import ModelService
 from node.api.models import Models
 from node.http.message import Request, Response

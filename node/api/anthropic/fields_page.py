@@ -1,9 +1,9 @@
-"""docs/anthropic-compatibility.md, made from the table of fields: `python -m node.api.fields_page > FILE`."""
+"""docs/anthropic-compatibility.md, made from the table of fields: `python -m node.api.anthropic.fields_page > FILE`."""
 
 from __future__ import annotations
 
+from node.api.anthropic.fields import TABLES, Field, Verdict
 from node.api.errors import ERRORS
-from node.api.fields import TABLES, Field, Verdict
 
 TITLES = {
     "request": "Top level",
@@ -37,7 +37,7 @@ field in `b3os.param`. An explicit `null` equals absence. A `system` message ins
 A leading system part that is nothing but an `x-anthropic-billing-header:` line is left out of the prompt: it is
 metering data that changes with every request and would keep prefixes from being reused.
 
-This page is made from the table that validates requests, `node/api/fields.py`.
+This page is made from the table that validates requests, `node/api/anthropic/fields.py`.
 """
 
 

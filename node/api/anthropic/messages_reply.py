@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from node.api.answer import Answer, Ending
-from node.api.content import ContentEvent, ContentWriter, fold
+from node.api.anthropic.content import ContentEvent, ContentWriter, fold
 from node.api.envelope import anthropic_error
 from node.api.errors import ApiError
 from node.chat.events import Event

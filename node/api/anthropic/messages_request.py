@@ -9,13 +9,13 @@ from typing import Any, Literal
 
 import msgspec
 
+from node.api.anthropic.fields import FieldFilter
+from node.api.anthropic.history import Message, read_messages, turns_of
+from node.api.anthropic.parts import TextPart, join, read_content
+from node.api.anthropic.tools import Tool, ToolChoice, read_choice, read_tools
 from node.api.convert import convert, demand
 from node.api.errors import invalid
-from node.api.fields import FieldFilter
 from node.api.generation_request import GenerationRequest
-from node.api.history import Message, read_messages, turns_of
-from node.api.parts import TextPart, join, read_content
-from node.api.tools import Tool, ToolChoice, read_choice, read_tools
 from node.chat.conversation import Conversation, Turn
 from node.chat.output_constraints import CallableTool, Calls, OutputConstraints
 from node.engine.sampling import Sampling
