@@ -1,51 +1,10 @@
-"""What the node does with every field of a Messages request: the table that all else reads."""
+"""What the node does with every field of a Messages request: the tables that all else reads."""
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Any, NamedTuple
+from node.api.fields import NO_EXTRA, Field, FieldTables, Verdict, ignored, refused, yes
 
-from node.api.errors import unsupported
-
-NO_EXTRA = "Extra inputs are not permitted"
 NO_SERVER_TOOLS = "this node runs custom tools only"
-
-
-class Verdict(StrEnum):
-    SUPPORTED = "supported"
-    IGNORED = "ignored"
-    REFUSED = "refused"
-
-
-class Field(NamedTuple):
-    """verdict   what happens to the field
-    harmless  values of a refused field that ask for nothing, and are ignored instead
-    message   of the refusal, after the field's path
-    note      for the page of fields
-    details   of the refusal, for SDKs
-    """
-
-    verdict: Verdict
-    harmless: tuple[Any, ...] = ()
-    message: str = NO_EXTRA
-    note: str = ""
-    details: dict[str, Any] | None = None
-
-    def is_harmless(self, value: Any) -> bool:
-        return not isinstance(value, bool) and value in self.harmless  # to Python, False is 0
-
-
-def yes(note: str = "") -> Field:
-    return Field(Verdict.SUPPORTED, note=note)
-
-
-def ignored(note: str = "") -> Field:
-    return Field(Verdict.IGNORED, note=note)
-
-
-def refused(message: str = NO_EXTRA, *harmless: Any, note: str = "") -> Field:
-    return Field(Verdict.REFUSED, harmless, message, note)
-
 
 # The SDKs' tool runner asks for a thread first; told so, it sends the whole conversation with every turn instead.
 NO_THREADS = Field(
@@ -56,7 +15,7 @@ NO_THREADS = Field(
 CACHE_CONTROL = ignored("prefixes are reused without being asked to")
 CITATIONS = ignored()
 
-TABLES: dict[str, dict[str, Field]] = {
+TABLES: FieldTables = {
     "request": {
         "model": yes("the exact id; no other name maps to it"),
         "messages": yes("the first is the user's; neighbours of one role are joined"),
@@ -170,49 +129,3 @@ TABLES: dict[str, dict[str, Field]] = {
     },
     "output_format": {"type": yes("json_schema"), "schema": yes(), "name": ignored()},
 }
-
-
-class FieldFilter:
-    """Passes a request's objects through the table and keeps the names of what was ignored."""
-
-    def __init__(self) -> None:
-        self._ignored: dict[str, None] = {}  # as an ordered set
-
-    @property
-    def ignored(self) -> list[str]:
-        return list(self._ignored)
-
-    def apply(self, table: str, value: dict[str, Any], path: str, label: str | None = None) -> dict[str, Any]:
-        """The supported fields of `value`; raises ApiError for the first that is refused or unknown.
-
-        path   of the object in the request, as in `messages.0.content.2`
-        label  the same without numbers, under which ignored fields are named; [path]
-
-        An explicit null equals absence.
-        """
-        fields = TABLES[table]
-        supported = {}
-        for name, item in value.items():
-            where = f"{path}.{name}" if path else name
-            field = fields.get(name)
-            if field is None:
-                raise unsupported(_printable(where))
-            if item is None:
-                continue
-            if field.verdict is Verdict.SUPPORTED:
-                supported[name] = item
-            elif field.verdict is Verdict.REFUSED and not field.is_harmless(item):
-                raise unsupported(where, f"{where}: {field.message}", field.details)
-            else:
-                prefix = path if label is None else label
-                self._ignored[f"{prefix}.{name}" if prefix else name] = None
-        return supported
-
-    def ignore(self, name: str) -> None:
-        """Something accepted and not acted on, that no table row stands for."""
-        self._ignored[name] = None
-
-
-def _printable(path: str) -> str:
-    """A stranger's field name, fit for a message."""
-    return path[:100].encode("ascii", "backslashreplace").decode().replace("\r", "").replace("\n", "")

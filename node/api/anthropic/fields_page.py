@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from node.api.anthropic.fields import TABLES, Field, Verdict
+from collections.abc import Mapping
+
+from node.api.anthropic.fields import TABLES
 from node.api.errors import ERRORS
+from node.api.fields import Field, Verdict
 
 TITLES = {
     "request": "Top level",
@@ -48,7 +51,7 @@ def page() -> str:
     return "\n\n".join([HEAD.rstrip(), *tables, "\n".join(errors)]) + "\n"
 
 
-def _rows(fields: dict[str, Field]) -> str:
+def _rows(fields: Mapping[str, Field]) -> str:
     rows = [f"| `{name}` | {field.verdict} | {_note(field)} |" for name, field in fields.items()]
     return "\n".join(["| field | | |", "|---|---|---|", *rows])
 

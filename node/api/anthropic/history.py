@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from node.api.anthropic.fields import FieldFilter
 from node.api.anthropic.parts import (
     Part,
     TextPart,
@@ -17,6 +16,7 @@ from node.api.anthropic.parts import (
 )
 from node.api.convert import demand
 from node.api.errors import invalid
+from node.api.fields import FieldFilter
 from node.chat.conversation import Call, Turn
 
 # Clients look for these words and fold the message into the next user turn instead.

@@ -9,12 +9,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from node.api.anthropic.fields import FieldFilter
+from node.api.anthropic.fields import TABLES
 from node.api.anthropic.history import Message, read_messages, turns_of
 from node.api.anthropic.parts import TextPart, join, read_content
 from node.api.anthropic.tools import Tool, ToolChoice, read_choice, read_tools
 from node.api.convert import convert, demand
 from node.api.errors import invalid
+from node.api.fields import FieldFilter
 from node.api.generation_request import GenerationRequest
 from node.chat.conversation import Conversation, Turn
 from node.chat.output_constraints import CallableTool, Calls, OutputConstraints
@@ -168,7 +169,7 @@ def parse(body: dict[str, Any], *, counting: bool = False) -> MessagesRequest:
 
     counting: the request is only counted, so `max_tokens` may be missing and budgets are not held against it.
     """
-    field_filter = FieldFilter()
+    field_filter = FieldFilter(TABLES)
     fields = field_filter.apply("request", body, "")
     for name in ("model", "messages") if counting else ("model", "messages", "max_tokens"):
         if name not in fields:

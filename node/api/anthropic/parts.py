@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from node.api.anthropic.fields import FieldFilter
 from node.api.convert import convert, demand
 from node.api.errors import invalid, unsupported
+from node.api.fields import FieldFilter
 
 LONGEST_ID = 256  # characters; histories come from other providers, with ids of their own forms
 TEXT_ONLY = "this node takes text only"

@@ -7,9 +7,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from node.api.anthropic.fields import NO_SERVER_TOOLS, FieldFilter
+from node.api.anthropic.fields import NO_SERVER_TOOLS
 from node.api.convert import convert, demand
 from node.api.errors import invalid, unsupported
+from node.api.fields import FieldFilter
 from node.chat.conversation import ToolSpec
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
