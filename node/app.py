@@ -20,9 +20,8 @@ import uvloop
 from kernels.device import triton
 from node.access.keys import Keyring, first_start_key, hash_key, state_folder
 from node.api.compiler import Compiler
-from node.api.envelope import render_error
 from node.api.model_service import ModelService
-from node.api.routes import build_routes, loading_routes
+from node.api.routes import build_routes, loading_routes, render_error
 from node.chat.chat import Chat
 from node.chat.checkpoint import CheckpointError
 from node.config import Settings, SettingsError

@@ -22,14 +22,12 @@ class Field(NamedTuple):
     harmless  values of a refused field that ask for nothing, and are ignored instead
     message   of the refusal, after the field's path
     note      for the page of fields
-    details   of the refusal, for SDKs
     """
 
     verdict: Verdict
     harmless: tuple[Any, ...] = ()
     message: str = NO_EXTRA
     note: str = ""
-    details: dict[str, Any] | None = None
 
     def is_harmless(self, value: Any) -> bool:
         return not isinstance(value, bool) and value in self.harmless  # to Python, False is 0
@@ -81,7 +79,7 @@ class FieldFilter:
             if field.verdict is Verdict.SUPPORTED:
                 supported[name] = item
             elif field.verdict is Verdict.REFUSED and not field.is_harmless(item):
-                raise unsupported(where, f"{where}: {field.message}", field.details)
+                raise unsupported(where, f"{where}: {field.message}")
             else:
                 prefix = path if label is None else label
                 self._ignored[f"{prefix}.{name}" if prefix else name] = None

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from node.api.fields import NO_EXTRA, Field, FieldTables, Verdict, ignored, refused, yes
+from node.api.fields import NO_EXTRA, FieldTables, ignored, refused, yes
 
 NO_SERVER_TOOLS = "this node runs custom tools only"
 
-# The SDKs' tool runner asks for a thread first; told so, it sends the whole conversation with every turn instead.
-NO_THREADS = Field(
-    Verdict.REFUSED,
-    message="this node keeps no conversations",
-    details={"error_code": "thread_unsupported_request", "unsupported": ["thread"]},
-)
 CACHE_CONTROL = ignored("prefixes are reused without being asked to")
 CITATIONS = ignored()
 
@@ -47,7 +41,7 @@ TABLES: FieldTables = {
         "fallback": refused(NO_EXTRA, []),
         "fallback_credit_token": refused(),
         "compaction": refused(),
-        "thread": NO_THREADS,
+        "thread": refused("this node keeps no conversations"),
         "billing_policy": refused(),
         "chat_template_kwargs": refused("thinking is the switch"),
         "min_p": yes("an extension, as are the three below"),
@@ -129,3 +123,7 @@ TABLES: FieldTables = {
     },
     "output_format": {"type": yes("json_schema"), "schema": yes(), "name": ignored()},
 }
+
+# What the errors of refused fields hold beside their words, by path. The SDKs' tool runner asks for a thread first;
+# told so, it sends the whole conversation with every turn instead.
+REFUSAL_DETAILS = {"thread": {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from node.api.anthropic.envelope import ERROR_TYPES
 from node.api.anthropic.fields import TABLES
 from node.api.errors import ERRORS
 from node.api.fields import Field, Verdict
@@ -47,7 +48,7 @@ This page is made from the table that validates requests, `node/api/anthropic/fi
 def page() -> str:
     tables = [f"## {TITLES[name]}\n\n{_rows(fields)}" for name, fields in TABLES.items()]
     errors = ["## Errors", "", "| code | status | type |", "|---|---|---|"]
-    errors += [f"| `{code}` | {row.status} | `{row.type}` |" for code, row in ERRORS.items()]
+    errors += [f"| `{code}` | {row.status} | `{ERROR_TYPES[row.status]}` |" for code, row in ERRORS.items()]
     return "\n\n".join([HEAD.rstrip(), *tables, "\n".join(errors)]) + "\n"
 
 
