@@ -91,12 +91,11 @@ class ApiError(Exception):
         super().__init__(f"{code}: {self.message}")
 
 
-def invalid(param: str | None, message: str) -> ApiError:
-    """400 for a field whose value is wrong."""
-    return ApiError("invalid_request", message, param=param)
+def invalid(path: str, message: str) -> ApiError:
+    """400 for a field whose value is wrong, told as `path: message`. The path is empty for the whole body."""
+    return ApiError("invalid_request", f"{path}: {message}" if path else message, param=path or None)
 
 
-def unsupported(param: str, message: str | None = None) -> ApiError:
-    """400 for a field that this node does not take, in the wording that clients look for."""
-    message = message or f"{param}: Extra inputs are not permitted"
-    return ApiError("unsupported_parameter", message, param=param)
+def unsupported(path: str, message: str = ERRORS["unsupported_parameter"].message) -> ApiError:
+    """400 for a field that this node does not take, told as `path: message`, in the words clients look for."""
+    return ApiError("unsupported_parameter", f"{path}: {message}", param=path)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from node.api.errors import unsupported
+from node.api.errors import ERRORS, unsupported
 
-NO_EXTRA = "Extra inputs are not permitted"
+NO_EXTRA = ERRORS["unsupported_parameter"].message
 
 
 class Verdict(StrEnum):
@@ -79,7 +79,7 @@ class FieldFilter:
             if field.verdict is Verdict.SUPPORTED:
                 supported[name] = item
             elif field.verdict is Verdict.REFUSED and not field.is_harmless(item):
-                raise unsupported(where, f"{where}: {field.message}")
+                raise unsupported(where, field.message)
             else:
                 prefix = path if label is None else label
                 self._ignored[f"{prefix}.{name}" if prefix else name] = None

@@ -6,7 +6,7 @@ import pytest
 
 from node.access.keys import CredentialMissing, CredentialUnknown
 from node.api.envelope import FAULT_CODES, error_response
-from node.api.errors import ERRORS, ApiError, ErrorCode
+from node.api.errors import ERRORS, ApiError, ErrorCode, invalid, unsupported
 from node.engine.engine import Overloaded
 from node.http.fault import FAULTS, Fault
 from node.http.message import Headers, Request
@@ -14,6 +14,19 @@ from node.http.message import Headers, Request
 
 def test_the_table_has_exactly_the_codes_of_the_type() -> None:
     assert list(ERRORS) == list(get_args(ErrorCode))
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (invalid("tools.0.name", "must be text"), ("invalid_request", "tools.0.name", "tools.0.name: must be text")),
+        (invalid("", "must be an object"), ("invalid_request", None, "must be an object")),
+        (unsupported("a.b", "not here"), ("unsupported_parameter", "a.b", "a.b: not here")),
+        (unsupported("a.b"), ("unsupported_parameter", "a.b", "a.b: Extra inputs are not permitted")),
+    ],
+)  # fmt: skip
+def test_the_path_of_a_field_leads_what_is_said_of_it(error: ApiError, told: tuple) -> None:
+    assert (error.code, error.param, error.message) == told
 
 
 def test_every_fault_of_http_is_an_error_of_the_same_status() -> None:
