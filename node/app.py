@@ -29,9 +29,8 @@ from node.access.keys import (
     state_folder,
 )
 from node.api.compiler import Compiler
-from node.api.envelope import render_error
 from node.api.model_service import ModelService
-from node.api.routes import build_routes, loading_routes
+from node.api.routes import build_routes, loading_routes, render_error
 from node.chat.chat import Chat
 from node.chat.checkpoint import CheckpointError
 from node.device import choose_context, choose_device, memory_plan, read_config, step_budget

@@ -117,7 +117,7 @@ def _render(flags: argparse.Namespace) -> None:
 def _replay(flags: argparse.Namespace) -> None:
     import asyncio
 
-    from node.api.replay import replay
+    from node.api.anthropic.replay import replay
     from node.chat.chat import Chat
     from node.model.stops import stop_ids
 
@@ -168,7 +168,7 @@ def _simulate(flags: argparse.Namespace) -> None:
 
 
 def _steps(words: str) -> Iterator[int]:
-    from node.api.replay import steps
+    from node.api.anthropic.replay import steps
 
     try:
         return steps(words)
@@ -178,10 +178,10 @@ def _steps(words: str) -> Iterator[int]:
 
 def _conversation(body: dict[str, Any], dialect: str) -> Any:
     if dialect == "openai":
-        from node.api.chat_request import read_conversation
+        from node.api.openai.chat_request import read_conversation
 
         return read_conversation(body)
-    from node.api.messages_request import parse
+    from node.api.anthropic.messages_request import parse
 
     return parse(body, counting=True).generation_request().conversation
 

@@ -15,9 +15,8 @@ from bench.gpu_check.bed import DEMO, Bed
 from bench.gpu_check.findings import Finding
 from node.access.keys import Keyring, hash_key
 from node.api.compiler import Compiler
-from node.api.envelope import render_error
 from node.api.model_service import ModelService
-from node.api.routes import build_routes
+from node.api.routes import build_routes, render_error
 from node.chat.chat import Chat
 from node.engine.engine import Engine
 from node.engine.limits import EngineLimits

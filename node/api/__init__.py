@@ -1,1 +1,1 @@
-"""Dialects: typed requests in, events out to the wire."""
+"""What every dialect shares: the model service, answers, fields, errors, routes."""

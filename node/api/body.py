@@ -26,7 +26,7 @@ def read_object(body: bytes, content_type: str | None) -> dict[str, Any]:
     except (msgspec.DecodeError, RecursionError):
         value = _read_slowly(body)  # msgspec refuses lone surrogates
     if not isinstance(value, dict):
-        raise invalid(None, "the body must be a JSON object")
+        raise invalid("", "the body must be a JSON object")
     return value
 
 
@@ -34,9 +34,9 @@ def _read_slowly(body: bytes) -> Any:
     try:
         return _whole(json.loads(body, parse_constant=_not_json))
     except RecursionError:
-        raise invalid(None, "the body is nested too deeply") from None
+        raise invalid("", "the body is nested too deeply") from None
     except ValueError as error:  # of JSON, of UTF-8, of an integer with too many digits
-        raise invalid(None, f"the body is not valid JSON: {str(error)[:200]}") from None
+        raise invalid("", f"the body is not valid JSON: {str(error)[:200]}") from None
 
 
 def _not_json(word: str) -> NoReturn:

@@ -7,11 +7,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from node.api.errors import ApiError, invalid, unsupported
+from node.api.errors import ApiError, invalid
 
 T = TypeVar("T")
-PLACE = re.compile(r"\[(\d+|\.\.\.)\]")
-UNKNOWN = re.compile(r"unknown field `(.*)`")
+INDEX = re.compile(r"\[(\d+|\.\.\.)\]")
 
 
 def convert(value: Any, to: type[T], path: str = "") -> T:
@@ -25,18 +24,16 @@ def convert(value: Any, to: type[T], path: str = "") -> T:
 def demand(value: Any, kind: type[T], path: str, word: str) -> T:
     """`value`, which must be a `kind`; raises ApiError with `word`, as in "must be an object"."""
     if not isinstance(value, kind):
-        raise invalid(path, f"{path}: must be {word}")
+        raise invalid(path, f"must be {word}")
     return value
 
 
 def _at_path(error: msgspec.ValidationError, path: str) -> ApiError:
     """msgspec's "Expected ... - at `$.a[0].b`" as an error of the field `a.0.b`."""
     message, _, where = str(error).partition(" - at `$")
-    below = PLACE.sub(r".\1", where.rstrip("`")).strip(".")
+    below = INDEX.sub(r".\1", where.rstrip("`")).strip(".")
     full = ".".join(part for part in (path, below) if part)
     if missing := re.search(r"missing required field `(.*)`", message):
         full = f"{full}.{missing[1]}" if full else missing[1]
-        return invalid(full, f"{full}: Field required")
-    if unknown := UNKNOWN.search(message):
-        return unsupported(f"{full}.{unknown[1]}"[:200])
-    return invalid(full or None, f"{full}: {message}" if full else message)
+        return invalid(full, "Field required")
+    return invalid(full, message)

@@ -1,16 +1,16 @@
-"""Errors become bytes here and nowhere else, in the dialect of the path they happened on."""
+"""Errors become responses here and nowhere else. Their bodies are a dialect's."""
 
 from __future__ import annotations
 
-import msgspec
+from collections.abc import Callable
 
 from node.access.keys import CredentialMissing, CredentialUnknown
-from node.api.errors import ApiError
+from node.api.errors import ApiError, ErrorCode
 from node.engine.engine import Overloaded
 from node.http.fault import Fault
 from node.http.message import Request, Response
 
-FAULTS = {
+FAULT_CODES: dict[str, ErrorCode] = {
     "malformed": "invalid_request",
     "unsupported_encoding": "invalid_request",
     "timeout": "request_timeout",
@@ -19,13 +19,17 @@ FAULTS = {
     "not_found": "not_found",
     "method_not_allowed": "method_not_allowed",
 }
+ErrorBody = Callable[[ApiError, str], bytes]  # of a dialect: an error and the request's id in its shape
 
 
-def render_error(error: BaseException, request: Request | None, request_id: str) -> Response:
-    """What HTTP is handed to answer with when a handler, or the reading of a request, raised."""
+def error_response(
+    error: BaseException, request: Request | None, request_id: str, error_body: ErrorBody
+) -> Response:
+    """The answer where a handler, or the reading of a request, raised; `request` is None before its head is read."""
     if request is not None and isinstance(error, Fault) and error.kind == "not_found":
         error = ApiError("not_found", _not_found(request.path))
-    return anthropic_error(error, request_id)
+    told = as_api_error(error)
+    return Response(told.row.status, error_body(told, request_id), told.headers)
 
 
 def _not_found(path: str) -> str:
@@ -37,21 +41,12 @@ def _not_found(path: str) -> str:
     return "nothing answers at this path"
 
 
-def anthropic_error(error: BaseException, request_id: str) -> Response:
-    told = as_api_error(error)
-    b3os = {"code": told.code} | ({"param": told.param} if told.param else {})
-    details = {} if told.details is None else {"details": told.details}
-    error_body = {**details, "message": told.message, "type": told.row.type}
-    body = {"b3os": b3os, "error": error_body, "request_id": request_id, "type": "error"}
-    return Response(told.row.status, msgspec.json.encode(body), told.headers)
-
-
 def as_api_error(error: BaseException) -> ApiError:
     """The row of the table for `error`. What is not theirs is ours, and told without internals."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, Fault):
-        return ApiError(FAULTS[error.kind], error.message)
+        return ApiError(FAULT_CODES[error.kind], error.message)
     if isinstance(error, CredentialMissing):
         return ApiError("authentication_required", headers=(("www-authenticate", "Bearer"),))
     if isinstance(error, CredentialUnknown):

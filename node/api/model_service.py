@@ -75,7 +75,7 @@ class ModelService:
     async def prompt(self, asked: GenerationRequest) -> Prompt:
         """Render and tokenize. Raises ApiError."""
         if asked.conversation.tools and not self.chat.calls_tools:
-            raise unsupported("tools", "tools: this model's chat template takes none")
+            raise unsupported("tools", "this model's chat template takes none")
         try:
             return await self.work(asked.heavy, self.chat.prompt, asked.conversation)
         except TemplateError as error:
@@ -92,7 +92,7 @@ class ModelService:
             return await self.compiler.run(work, asked.size)
         except SchemaError as error:
             keyword = f"{error.keyword}: " if error.keyword else ""
-            raise invalid(error.path, f"{error.path}: {keyword}{error}") from error
+            raise invalid(error.path, f"{keyword}{error}") from error
 
     async def answer(self, request_id: str, organization: str, asked: GenerationRequest) -> Answer:
         """Submit what is asked, its output clamped to the remaining context. Raises ApiError, Overloaded."""

@@ -1,4 +1,4 @@
-"""Where everything answers."""
+"""Where everything answers, and in whose shape errors are told there."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import time
 
 import msgspec
 
+from node.api.anthropic.envelope import error_body
+from node.api.anthropic.messages import Messages
+from node.api.envelope import error_response
 from node.api.errors import ApiError
-from node.api.messages import Messages
 from node.api.model_service import ModelService
 from node.api.models import Models
 from node.http.message import Request, Response
@@ -55,6 +57,14 @@ def loading_routes() -> Router:
 
 def _loading(request: Request) -> Response:
     raise ApiError("model_loading")
+
+
+def render_error(error: BaseException, request: Request | None, request_id: str) -> Response:
+    """What HTTP is handed to answer with when a handler, or the reading of a request, raised.
+
+    In Anthropic's shape on every path: no other dialect has routes yet.
+    """
+    return error_response(error, request, request_id, error_body)
 
 
 class Probes:

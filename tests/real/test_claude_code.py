@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.test_messages_tools import call
+from tests.api.anthropic.test_messages_tools import call
 from tests.node_under_test import KEY, MODEL, RunningNode, running_node
 
 CLAUDE = os.environ.get("B3OS_CLAUDE") or shutil.which("claude")

@@ -14,8 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kernels.device import triton
 from node.access.keys import Keyring
-from node.api.envelope import render_error
-from node.api.routes import loading_routes
+from node.api.routes import loading_routes, render_error
 from node.app import Node
 from node.chat.chat import Chat
 from node.device import choose_context, memory_plan, read_config

@@ -5,10 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from node.api.anthropic.parts import (
+    Part,
+    TextPart,
+    ThinkingPart,
+    ToolResultPart,
+    ToolUsePart,
+    join,
+    read_content,
+)
 from node.api.convert import demand
 from node.api.errors import invalid
 from node.api.fields import FieldFilter
-from node.api.parts import Part, TextPart, ThinkingPart, ToolResultPart, ToolUsePart, join, read_content
 from node.chat.conversation import Call, Turn
 
 # Clients look for these words and fold the message into the next user turn instead.
@@ -42,7 +50,7 @@ def read_messages(field_filter: FieldFilter, messages: Any) -> list[Message]:
     """Typed messages, neighbours of one role joined. Raises ApiError naming the part at fault."""
     demand(messages, list, "messages", "a list")
     if not messages:
-        raise invalid("messages", "messages: at least one message is required")
+        raise invalid("messages", "at least one message is required")
     joined: list[Message] = []
     for number, raw in enumerate(messages):
         message = _read_message(field_filter, raw, f"messages.{number}")
@@ -51,7 +59,7 @@ def read_messages(field_filter: FieldFilter, messages: Any) -> list[Message]:
         else:
             joined.append(message)
     if joined[0].role != "user":
-        raise invalid("messages.0.role", "messages.0.role: the first message must be the user's")
+        raise invalid("messages.0.role", "the first message must be the user's")
     return joined
 
 
@@ -59,16 +67,16 @@ def _read_message(field_filter: FieldFilter, raw: Any, path: str) -> Message:
     demand(raw, dict, path, "an object")
     role = raw.get("role")
     if role == "system":
-        raise invalid(f"{path}.role", f"{path}.role: {NO_SYSTEM_ROLE}")
+        raise invalid(f"{path}.role", NO_SYSTEM_ROLE)
     if role not in ("user", "assistant"):
-        raise invalid(f"{path}.role", f"{path}.role: must be 'user' or 'assistant'")
+        raise invalid(f"{path}.role", "must be 'user' or 'assistant'")
     fields = field_filter.apply("message", raw, path, "messages")
     if "content" not in fields:
-        raise invalid(f"{path}.content", f"{path}.content: Field required")
+        raise invalid(f"{path}.content", "Field required")
     where = f"{path}.content"
     parts = read_content(field_filter, fields["content"], where, role, "messages.content")
     if role == "user" and not any(not isinstance(part, TextPart) or part.text.strip() for part in parts):
-        raise invalid(where, f"{where}: text content blocks must be non-empty")
+        raise invalid(where, "text content blocks must be non-empty")
     return Message(role, path, [(f"{where}.{number}", part) for number, part in enumerate(parts)])
 
 
@@ -102,7 +110,7 @@ def _user(message: Message, waiting: list[ToolUsePart]) -> list[Turn]:
         if result.tool_use_id not in asked or result.tool_use_id in results:
             raise invalid(
                 path,
-                f"{path}: unexpected `tool_use_id` found in `tool_result` blocks: {result.tool_use_id[:256]}. "
+                f"unexpected `tool_use_id` found in `tool_result` blocks: {result.tool_use_id[:256]}. "
                 "Each `tool_result` block must have a corresponding `tool_use` block in the previous message.",
             )
         results[result.tool_use_id] = result
@@ -117,13 +125,13 @@ def _user(message: Message, waiting: list[ToolUsePart]) -> list[Turn]:
 def _unique(message: Message) -> list[ToolUsePart]:
     calls = [call for _, call in message.calls]
     if len({call.id for call in calls}) < len(calls):
-        raise invalid(message.path, f"{message.path}: `tool_use` ids must be unique")
+        raise invalid(message.path, "`tool_use` ids must be unique")
     return calls
 
 
 def _without_result(path: str, ids: list[str]) -> Exception:
     return invalid(
         path,
-        f"{path}: `tool_use` ids were found without `tool_result` blocks immediately after: {', '.join(ids)}. "
+        f"`tool_use` ids were found without `tool_result` blocks immediately after: {', '.join(ids)}. "
         "Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
     )

@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 
 from node.api.answer import Answer, Ending
-from node.api.content import ContentEvent, ContentWriter, fold
-from node.api.envelope import anthropic_error
+from node.api.anthropic.content import ContentEvent, ContentWriter, fold
+from node.api.anthropic.envelope import error_body
+from node.api.envelope import as_api_error
 from node.api.errors import ApiError
 from node.chat.events import Event
 
@@ -123,7 +124,7 @@ class MessageFrames(AsyncIterator[bytes]):
             if not isinstance(error, ApiError):
                 log.exception("%s failed while it streamed", self._reply.request_id)
             self._ended = True
-            return b"event: error\ndata: " + anthropic_error(error, self._reply.request_id).body + b"\n\n"
+            return b"event: error\ndata: " + error_body(as_api_error(error), self._reply.request_id) + b"\n\n"
 
     async def aclose(self) -> None:
         self._ended = True

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from node.api import messages_reply
+from node.api.anthropic import messages_reply
 from tests.node_under_test import KEY, MODEL, RunningNode, running_node
 
 CREATE = "/v1/infer/v1/messages"
@@ -106,7 +106,7 @@ def test_b81_pings_come_by_the_clock_while_a_prompt_makes_no_progress(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert messages_reply.PING_SECONDS <= 10
-    monkeypatch.setattr("node.api.messages_reply.PING_SECONDS", 0.05)
+    monkeypatch.setattr("node.api.anthropic.messages_reply.PING_SECONDS", 0.05)
     with running_node("late", first_token_timeout=0.05) as node:
         node.runner.gate.clear()
         events = frames(node, messages=[{"role": "user", "content": "word " * 1500}])
@@ -119,7 +119,7 @@ def test_b81_pings_come_by_the_clock_while_a_prompt_makes_no_progress(
 
 
 def test_b82_pings_come_in_a_silence_inside_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("node.api.messages_reply.PING_SECONDS", 0.05)
+    monkeypatch.setattr("node.api.anthropic.messages_reply.PING_SECONDS", 0.05)
     text = "one two three four five six seven eight"
     with running_node(text, seconds=0.01) as node:
         names, words = [], []

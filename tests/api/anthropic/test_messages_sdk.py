@@ -245,7 +245,7 @@ def test_a_full_queue_answers_529_and_loses_nothing() -> None:
 
 
 def test_a_head_is_committed_after_its_timeout_and_pings_follow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("node.api.messages_reply.PING_SECONDS", 0.05)
+    monkeypatch.setattr("node.api.anthropic.messages_reply.PING_SECONDS", 0.05)
     with running_node("late", first_token_timeout=0.05) as node:
         node.runner.gate.clear()
         with client(node).messages.with_streaming_response.create(

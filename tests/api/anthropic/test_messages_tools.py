@@ -10,7 +10,7 @@ import anthropic
 import pytest
 from pydantic import BaseModel
 
-from node.api.replay import replay, steps
+from node.api.anthropic.replay import replay, steps
 from tests.node_under_test import KEY, MODEL, RunningNode, running_node
 
 WEATHER = {
@@ -322,7 +322,7 @@ def test_b71_ids_of_calls_never_repeat() -> None:
 
 
 def test_b82_tokens_that_show_nothing_do_not_hold_pings_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("node.api.messages_reply.PING_SECONDS", 0.1)
+    monkeypatch.setattr("node.api.anthropic.messages_reply.PING_SECONDS", 0.1)
     with running_node("because " * 100 + "\n</think>\n\nNo.", seconds=0.004) as node:
         thinking = {"type": "adaptive", "display": "omitted"}
         with client(node).messages.with_streaming_response.create(

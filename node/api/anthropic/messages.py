@@ -6,11 +6,11 @@ import time
 
 import msgspec
 
+from node.api.anthropic.content import ContentWriter
+from node.api.anthropic.messages_reply import MessageFrames, MessageReply
+from node.api.anthropic.messages_request import MessagesRequest, parse
 from node.api.body import read_object
-from node.api.content import ContentWriter
 from node.api.generation_request import HEAVY, GenerationRequest
-from node.api.messages_reply import MessageFrames, MessageReply
-from node.api.messages_request import MessagesRequest, parse
 from node.api.model_service import ModelService
 from node.http.message import Request, Response, StreamResponse
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from node.api.anthropic.messages_request import parse
 from node.api.errors import ApiError
-from node.api.messages_request import parse
 from node.chat.conversation import Conversation
 
 HI = {"role": "user", "content": "hi"}

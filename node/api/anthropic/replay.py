@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from node.api.answer import Answer
-from node.api.content import ContentWriter
-from node.api.messages_reply import MessageFrames, MessageReply
-from node.api.messages_request import parse
+from node.api.anthropic.content import ContentWriter
+from node.api.anthropic.messages_reply import MessageFrames, MessageReply
+from node.api.anthropic.messages_request import parse
 from node.chat.chat import Chat
 from node.engine.generation import TokenDelta
 from node.engine.sequence import FinishReason

@@ -9,13 +9,14 @@ from typing import Any, Literal
 
 import msgspec
 
+from node.api.anthropic.fields import TABLES
+from node.api.anthropic.history import Message, read_messages, turns_of
+from node.api.anthropic.parts import TextPart, join, read_content
+from node.api.anthropic.tools import Tool, ToolChoice, read_choice, read_tools
 from node.api.convert import convert, demand
-from node.api.errors import invalid
+from node.api.errors import ApiError, invalid
 from node.api.fields import FieldFilter
 from node.api.generation_request import GenerationRequest
-from node.api.history import Message, read_messages, turns_of
-from node.api.parts import TextPart, join, read_content
-from node.api.tools import Tool, ToolChoice, read_choice, read_tools
 from node.chat.conversation import Conversation, Turn
 from node.chat.output_constraints import CallableTool, Calls, OutputConstraints
 from node.engine.sampling import Sampling
@@ -144,22 +145,18 @@ class MessagesRequest:
         if message.calls:
             raise invalid(
                 message.path,
-                f"{message.path}: `tool_use` ids were found without `tool_result` blocks immediately after: "
+                "`tool_use` ids were found without `tool_result` blocks immediately after: "
                 f"{', '.join(call.id for _, call in message.calls)}.",
             )
         if not isinstance(message.parts[-1][1] if message.parts else None, TextPart):
-            raise invalid("messages", "messages: a last assistant message must end in text, to be continued")
+            raise invalid("messages", "a last assistant message must end in text, to be continued")
         if self.thinking.on:
-            raise invalid(
-                "messages", "messages: an assistant message cannot be continued while thinking is on"
-            )
+            raise invalid("messages", "an assistant message cannot be continued while thinking is on")
         if self.output is not None:
-            raise invalid(
-                "messages", f"messages: an assistant message cannot be continued in {self.output_path}"
-            )
+            raise invalid("messages", f"an assistant message cannot be continued in {self.output_path}")
         if message.text != message.text.rstrip():
             where = message.path
-            raise invalid(where, f"{where}: final assistant content cannot end with trailing whitespace")
+            raise invalid(where, "final assistant content cannot end with trailing whitespace")
         return message.text
 
 
@@ -168,11 +165,11 @@ def parse(body: dict[str, Any], *, counting: bool = False) -> MessagesRequest:
 
     counting: the request is only counted, so `max_tokens` may be missing and budgets are not held against it.
     """
-    field_filter = FieldFilter()
+    field_filter = FieldFilter(TABLES)
     fields = field_filter.apply("request", body, "")
     for name in ("model", "messages") if counting else ("model", "messages", "max_tokens"):
         if name not in fields:
-            raise invalid(name, f"{name}: Field required")
+            raise invalid(name, "Field required")
     for name, table in NESTED.items():  # what is unknown anywhere comes before what is wrong anywhere
         if isinstance(fields.get(name), dict):
             field_filter.apply(table, fields[name], name)
@@ -204,12 +201,10 @@ def _system(field_filter: FieldFilter, system: Any) -> str:
 def _thinking(field_filter: FieldFilter, thinking: Any) -> ThinkingConfig:
     raw = field_filter.apply("thinking_config", demand(thinking, dict, "thinking", "an object"), "thinking")
     if "type" not in raw and raw:
-        raise invalid("thinking.type", "thinking.type: Field required")
+        raise invalid("thinking.type", "Field required")
     read = convert(raw, ThinkingConfig, "thinking")
-    if read.type == "enabled" and read.budget_tokens is None:
-        raise invalid("thinking.budget_tokens", "must be at least 1024")
-    if read.type == "enabled" and read.budget_tokens is not None and read.budget_tokens < LEAST_BUDGET:
-        raise invalid("thinking.budget_tokens", f"must be at least {LEAST_BUDGET}")
+    if read.type == "enabled" and (read.budget_tokens is None or read.budget_tokens < LEAST_BUDGET):
+        raise _wrong_budget(f"must be at least {LEAST_BUDGET}")
     if read.type != "enabled" and read.budget_tokens is not None:
         field_filter.ignore("thinking.budget_tokens")
         read.budget_tokens = None
@@ -218,7 +213,12 @@ def _thinking(field_filter: FieldFilter, thinking: Any) -> ThinkingConfig:
 
 def _check_budget(thinking: ThinkingConfig, max_tokens: int) -> None:
     if thinking.budget_tokens is not None and thinking.budget_tokens >= max_tokens:
-        raise invalid("thinking.budget_tokens", "must be less than max_tokens")
+        raise _wrong_budget("must be less than max_tokens")
+
+
+def _wrong_budget(message: str) -> ApiError:
+    """Told without its path, as the documents print it."""
+    return ApiError("invalid_request", message, param="thinking.budget_tokens")
 
 
 def _output(field_filter: FieldFilter, config: Any, alias: Any) -> tuple[OutputFormat | None, str]:
@@ -227,7 +227,7 @@ def _output(field_filter: FieldFilter, config: Any, alias: Any) -> tuple[OutputF
         "output_config", demand(config, dict, "output_config", "an object"), "output_config"
     )
     if "format" in raw and alias is not None:
-        raise invalid("output_format", "output_format: output_config.format is given too")
+        raise invalid("output_format", "output_config.format is given too")
     path, given = (
         ("output_format", alias) if alias is not None else ("output_config.format", raw.get("format"))
     )
@@ -239,27 +239,27 @@ def _output(field_filter: FieldFilter, config: Any, alias: Any) -> tuple[OutputF
 
 def _check_ranges(asked: Scalars) -> None:
     if asked.max_tokens is not None and asked.max_tokens < 0:
-        raise invalid("max_tokens", "max_tokens: must not be negative")
+        raise invalid("max_tokens", "must not be negative")
     if not 0.0 <= asked.temperature <= 2.0:
-        raise invalid("temperature", "temperature: must be between 0 and 2")
+        raise invalid("temperature", "must be between 0 and 2")
     if not 0.0 < asked.top_p <= 1.0:
-        raise invalid("top_p", "top_p: must be above 0 and at most 1")
+        raise invalid("top_p", "must be above 0 and at most 1")
     if not 0 <= asked.top_k < 2**31:
-        raise invalid("top_k", "top_k: must be between 0 and 2147483647")
+        raise invalid("top_k", "must be between 0 and 2147483647")
     if not 0.0 <= asked.min_p <= 1.0:
-        raise invalid("min_p", "min_p: must be between 0 and 1")
+        raise invalid("min_p", "must be between 0 and 1")
     for name in ("presence_penalty", "frequency_penalty"):
         if not -2.0 <= getattr(asked, name) <= 2.0:
-            raise invalid(name, f"{name}: must be between -2 and 2")
+            raise invalid(name, "must be between -2 and 2")
     if not 0.0 < asked.repetition_penalty <= 2.0:
-        raise invalid("repetition_penalty", "repetition_penalty: must be above 0 and at most 2")
+        raise invalid("repetition_penalty", "must be above 0 and at most 2")
     if asked.seed is not None and not 0 <= asked.seed <= LARGEST_SEED:
-        raise invalid("seed", "seed: must be a whole number of at most 64 bits")
+        raise invalid("seed", "must be a whole number of at most 64 bits")
     if len(asked.stop_sequences) > MOST_STOP_SEQUENCES:
-        raise invalid("stop_sequences", f"stop_sequences: at most {MOST_STOP_SEQUENCES}")
+        raise invalid("stop_sequences", f"at most {MOST_STOP_SEQUENCES}")
     for number, stop in enumerate(asked.stop_sequences):
         path = f"stop_sequences.{number}"
         if not stop.strip():
-            raise invalid(path, f"{path}: each stop sequence must contain non-whitespace")
+            raise invalid(path, "each stop sequence must contain non-whitespace")
         if len(stop) > LONGEST_STOP_SEQUENCE:
-            raise invalid(path, f"{path}: at most {LONGEST_STOP_SEQUENCE} characters")
+            raise invalid(path, f"at most {LONGEST_STOP_SEQUENCE} characters")

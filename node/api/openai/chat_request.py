@@ -19,16 +19,16 @@ def read_conversation(body: dict[str, Any]) -> Conversation:
     """
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
-        raise invalid("messages", "messages: at least one message is required")
+        raise invalid("messages", "at least one message is required")
     instructions: list[str] = []
     turns: list[Turn] = []
     for number, message in enumerate(messages):
         path = f"messages.{number}"
         if not isinstance(message, dict):
-            raise invalid(path, f"{path}: must be an object")
+            raise invalid(path, "must be an object")
         if message.get("role") in INSTRUCTIONS:
             if turns:
-                raise invalid(f"{path}.role", f"{path}.role: instructions must come before the conversation")
+                raise invalid(f"{path}.role", "instructions must come before the conversation")
             instructions.append(_text(message, path))
         else:
             turns.append(_turn(message, path))
@@ -45,14 +45,14 @@ def _turn(message: dict[str, Any], path: str) -> Turn:
         case "assistant":
             reasoning = message.get("reasoning_content")
             if reasoning is not None and not isinstance(reasoning, str):
-                raise invalid(f"{path}.reasoning_content", f"{path}.reasoning_content: must be text")
+                raise invalid(f"{path}.reasoning_content", "must be text")
             calls = tuple(
                 _call(call, f"{path}.tool_calls.{number}")
                 for number, call in enumerate(message.get("tool_calls") or [])
             )
             return Turn("assistant", _text(message, path), reasoning, calls)
         case _:
-            raise invalid(f"{path}.role", f"{path}.role: must be system, developer, user, assistant or tool")
+            raise invalid(f"{path}.role", "must be system, developer, user, assistant or tool")
 
 
 def _text(message: dict[str, Any], path: str) -> str:
@@ -60,14 +60,14 @@ def _text(message: dict[str, Any], path: str) -> str:
     if content is None or isinstance(content, str):
         return content or ""
     if not isinstance(content, list):
-        raise invalid(f"{path}.content", f"{path}.content: must be text or a list of parts")
+        raise invalid(f"{path}.content", "must be text or a list of parts")
     texts = []
     for number, part in enumerate(content):
         where = f"{path}.content.{number}"
         if not isinstance(part, dict) or part.get("type") != "text":
-            raise unsupported(where, f"{where}: this node takes text only")
+            raise unsupported(where, "this node takes text only")
         if not isinstance(part.get("text"), str):
-            raise invalid(f"{where}.text", f"{where}.text: must be text")
+            raise invalid(f"{where}.text", "must be text")
         texts.append(part["text"])
     return "\n".join(texts)
 
@@ -75,7 +75,7 @@ def _text(message: dict[str, Any], path: str) -> str:
 def _call(call: Any, path: str) -> Call:
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
-        raise invalid(f"{path}.function", f"{path}.function: must be an object with a name")
+        raise invalid(f"{path}.function", "must be an object with a name")
     arguments = function.get("arguments") or {}
     if isinstance(arguments, str):
         try:
@@ -84,19 +84,19 @@ def _call(call: Any, path: str) -> Call:
             arguments = None
     if not isinstance(arguments, dict):
         where = f"{path}.function.arguments"
-        raise invalid(where, f"{where}: must be the JSON text of an object")
+        raise invalid(where, "must be the JSON text of an object")
     return Call(str(call.get("id", "")), function["name"], arguments)
 
 
 def _tools(tools: Any) -> tuple[ToolSpec, ...]:
     if not isinstance(tools, list):
-        raise invalid("tools", "tools: must be a list")
+        raise invalid("tools", "must be a list")
     specs = []
     for number, tool in enumerate(tools):
         function = tool.get("function") if isinstance(tool, dict) else None
         if not isinstance(function, dict) or not isinstance(function.get("name"), str):
             where = f"tools.{number}.function"
-            raise invalid(where, f"{where}: must be an object with a name")
+            raise invalid(where, "must be an object with a name")
         description, schema = function.get("description") or "", function.get("parameters") or {}
         specs.append(ToolSpec(function["name"], description, schema))
     return tuple(specs)

@@ -99,16 +99,16 @@ def _kind(part: dict[str, Any], path: str, owner: str, tag: str) -> str:
     """What the part says it is; raises ApiError unless it may come here."""
     where, kind = f"{path}.type", part.get("type")
     if not isinstance(kind, str) or not kind:
-        raise invalid(where, f"{where}: must name a kind of part")
+        raise invalid(where, "must name a kind of part")
     if kind == "image" or (kind == "document" and not _is_text_document(part)):
         # Clients take it out of their history and go on if the path that they are told is tagged so.
         tagged = f"{_tagged(path, tag)}.{kind}"
-        raise unsupported(tagged, f"{tagged}: {TEXT_ONLY}")
+        raise unsupported(tagged, TEXT_ONLY)
     if kind in KINDS[owner]:
         return kind
     if kind in KNOWN:
-        raise invalid(where, f"{where}: {kind} cannot come here")
-    raise unsupported(where, f"{where}: {kind[:50]} is not supported; {TEXT_ONLY}")
+        raise invalid(where, f"{kind} cannot come here")
+    raise unsupported(where, f"{kind[:50]} is not supported; {TEXT_ONLY}")
 
 
 def _tagged(path: str, tag: str) -> str:
@@ -129,7 +129,7 @@ def _tool_use(fields: dict[str, Any], path: str) -> ToolUsePart:
         fields["input"] = {}
     use = convert(fields, ToolUsePart, path)
     if not 0 < len(use.id) <= LONGEST_ID:
-        raise invalid(f"{path}.id", f"{path}.id: must have 1 to {LONGEST_ID} characters")
+        raise invalid(f"{path}.id", f"must have 1 to {LONGEST_ID} characters")
     return use
 
 
@@ -157,7 +157,7 @@ def _document(field_filter: FieldFilter, fields: dict[str, Any], path: str, labe
         content = source.get("content", "")
         text = join(read_content(field_filter, content, f"{where}.content", "document", f"{label}.content"))
     else:
-        raise invalid(f"{where}.type", f"{where}.type: must be 'text' or 'content'")
+        raise invalid(f"{where}.type", "must be 'text' or 'content'")
     heads = [demand(fields.get(name, ""), str, f"{path}.{name}", "text") for name in ("title", "context")]
     return "\n".join([*filter(None, heads), text])
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.test_messages_tools import call
+from tests.api.anthropic.test_messages_tools import call
 from tests.node_under_test import KEY, MODEL, running_node
 
-FOLDER = Path(__file__).parent.parent / "typescript"
+FOLDER = Path(__file__).parents[2] / "typescript"
 
 
 @pytest.fixture(scope="module")

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from node.api.anthropic.fields_page import page
+from node.api.anthropic.messages_request import parse
 from node.api.errors import ApiError
-from node.api.fields_page import page
-from node.api.messages_request import parse
-from tests.api.asking import HI, WEATHER, read, refusal, text, user
+from tests.api.anthropic.asking import HI, WEATHER, read, refusal, text, user
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_b28_ignored_fields_are_not_looked_into() -> None:
 
 
 def test_the_page_of_fields_is_current() -> None:
-    committed = Path(__file__).parent.parent.parent / "docs" / "anthropic-compatibility.md"
+    committed = Path(__file__).parents[3] / "docs" / "anthropic-compatibility.md"
     assert committed.read_text() == page()
 
 

@@ -1,9 +1,13 @@
-"""docs/anthropic-compatibility.md, made from the table of fields: `python -m node.api.fields_page > FILE`."""
+"""docs/anthropic-compatibility.md, made from the table of fields: `python -m node.api.anthropic.fields_page > FILE`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from node.api.anthropic.envelope import ERROR_TYPES
+from node.api.anthropic.fields import TABLES
 from node.api.errors import ERRORS
-from node.api.fields import TABLES, Field, Verdict
+from node.api.fields import Field, Verdict
 
 TITLES = {
     "request": "Top level",
@@ -37,18 +41,18 @@ field in `b3os.param`. An explicit `null` equals absence. A `system` message ins
 A leading system part that is nothing but an `x-anthropic-billing-header:` line is left out of the prompt: it is
 metering data that changes with every request and would keep prefixes from being reused.
 
-This page is made from the table that validates requests, `node/api/fields.py`.
+This page is made from the table that validates requests, `node/api/anthropic/fields.py`.
 """
 
 
 def page() -> str:
     tables = [f"## {TITLES[name]}\n\n{_rows(fields)}" for name, fields in TABLES.items()]
     errors = ["## Errors", "", "| code | status | type |", "|---|---|---|"]
-    errors += [f"| `{code}` | {row.status} | `{row.type}` |" for code, row in ERRORS.items()]
+    errors += [f"| `{code}` | {row.status} | `{ERROR_TYPES[row.status]}` |" for code, row in ERRORS.items()]
     return "\n\n".join([HEAD.rstrip(), *tables, "\n".join(errors)]) + "\n"
 
 
-def _rows(fields: dict[str, Field]) -> str:
+def _rows(fields: Mapping[str, Field]) -> str:
     rows = [f"| `{name}` | {field.verdict} | {_note(field)} |" for name, field in fields.items()]
     return "\n".join(["| field | | |", "|---|---|---|", *rows])
 

@@ -7,9 +7,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from node.api.anthropic.fields import NO_SERVER_TOOLS
 from node.api.convert import convert, demand
 from node.api.errors import invalid, unsupported
-from node.api.fields import NO_SERVER_TOOLS, FieldFilter
+from node.api.fields import FieldFilter
 from node.chat.conversation import ToolSpec
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
@@ -44,12 +45,12 @@ def read_tools(field_filter: FieldFilter, tools: Any) -> list[Tool]:
         kind = demand(raw, dict, path, "an object").get("type")
         if kind not in (None, "custom"):
             shown = kind[:50] if isinstance(kind, str) else "this"
-            raise unsupported(f"{path}.type", f"{path}.type: {shown} is not supported; {NO_SERVER_TOOLS}")
+            raise unsupported(f"{path}.type", f"{shown} is not supported; {NO_SERVER_TOOLS}")
         tool = convert(field_filter.apply("tool", raw, path, "tools"), Tool, path)
         if not NAME.fullmatch(tool.name):
-            raise invalid(f"{path}.name", f"{path}.name: must match {NAME.pattern}")
+            raise invalid(f"{path}.name", f"must match {NAME.pattern}")
         if tool.name in names:
-            raise invalid(f"{path}.name", f"{path}.name: tool names must be unique")
+            raise invalid(f"{path}.name", "tool names must be unique")
         names.add(tool.name)
         read.append(tool)
     return read
@@ -60,9 +61,9 @@ def read_choice(field_filter: FieldFilter, choice: Any, tools: list[Tool]) -> To
     raw = field_filter.apply("tool_choice", demand(choice, dict, "tool_choice", "an object"), "tool_choice")
     read = convert(raw, ToolChoice, "tool_choice")
     if read.type in ("any", "tool") and not tools:
-        raise invalid("tool_choice", f"tool_choice: '{read.type}' needs tools")
+        raise invalid("tool_choice", f"'{read.type}' needs tools")
     if read.type == "tool" and read.name not in {tool.name for tool in tools}:
-        raise invalid("tool_choice.name", f"tool_choice.name: no tool is named {read.name[:128]!r}")
+        raise invalid("tool_choice.name", f"no tool is named {read.name[:128]!r}")
     if read.type != "tool" and read.name:
         field_filter.ignore("tool_choice.name")
     return read

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from node.chat.conversation import Call, ToolSpec, Turn
-from tests.api.asking import HI, WEATHER, assistant, read, refusal, result, text, use, user
+from tests.api.anthropic.asking import HI, WEATHER, assistant, read, refusal, result, text, use, user
 
 UNEXPECTED = (
     "unexpected `tool_use_id` found in `tool_result` blocks: zzz. "

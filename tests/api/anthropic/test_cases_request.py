@@ -8,7 +8,7 @@ from typing import Any
 import anthropic
 import pytest
 
-from node.api.messages_request import parse
+from node.api.anthropic.messages_request import parse
 from node.chat.chat import Chat
 from node.chat.template import Template
 from tests.node_under_test import KEY, MODEL, RunningNode, running_node

@@ -1,6 +1,6 @@
 """From the output parser's events to content events, and their fold."""
 
-from node.api.content import ContentWriter, fold, make_call_id
+from node.api.anthropic.content import ContentWriter, fold, make_call_id
 from node.chat.events import CallArguments, CallEnd, CallStart, Event, TextDelta, ThinkingDelta
 
 

@@ -1,0 +1,1 @@
+"""The Messages API: its requests in, its events and its errors out."""

@@ -1,0 +1,1 @@
+"""OpenAI's API: the conversation of a chat completions request; its routes follow."""
