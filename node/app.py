@@ -24,7 +24,7 @@ from node.api.envelope import render_error
 from node.api.model_service import ModelService
 from node.api.routes import build_routes, loading_routes
 from node.chat.chat import Chat
-from node.chat.checkpoint import CheckpointError
+from node.checkpoint import CheckpointError
 from node.config import Settings, SettingsError
 from node.device import BUDGETS, choose_context, choose_device, memory_plan, read_config
 from node.engine.engine import Engine

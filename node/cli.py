@@ -126,8 +126,8 @@ def _replay(flags: argparse.Namespace) -> None:
 def _refusing(request: Path) -> Iterator[None]:
     """What is wrong with the request, or with the checkpoint, in one line."""
     from node.api.errors import ApiError
-    from node.chat.checkpoint import CheckpointError
     from node.chat.template import TemplateError
+    from node.checkpoint import CheckpointError
 
     try:
         yield
