@@ -7,6 +7,7 @@ import contextlib
 import gc
 import json
 import logging
+import os
 import shlex
 import signal
 import subprocess
@@ -18,7 +19,15 @@ import torch
 import uvloop
 
 from kernels.device import triton
-from node.access.keys import Keyring, first_start_key, hash_key, state_folder
+from node.access.keys import (
+    KeyFault,
+    Keyring,
+    check_configured,
+    first_start_key,
+    hash_key,
+    recognisable,
+    state_folder,
+)
 from node.api.compiler import Compiler
 from node.api.envelope import render_error
 from node.api.model_service import ModelService
@@ -49,6 +58,7 @@ WATCH_SECONDS = 5.0
 SWITCH_SECONDS = (
     0.0005  # how long a thread may keep the GIL while the other waits; Python's own 5 ms is a whole step
 )
+SIGNALLED = 128  # the status of what a signal ended is its number above this, as shells have it
 WORKERS = 2  # tokenizing long prompts; the tokenizer lets go of the GIL
 
 log = logging.getLogger("node.app")
@@ -78,14 +88,23 @@ def serve(settings: Settings) -> None:
 
 def _keys(settings: Settings) -> tuple[frozenset[str], str]:
     """(hashes of the keys that open the node, what to print as the key)."""
-    if settings.api_key:
-        return frozenset({hash_key(settings.api_key)}), settings.api_key
+    if settings.api_key is not None:
+        try:
+            check_configured(settings.api_key)
+        except KeyFault as error:
+            raise SettingsError(f"--api-key: {error}") from None
+        return frozenset(
+            {hash_key(settings.api_key)}
+        ), f"the configured one, {recognisable(settings.api_key)}"
     if not settings.loopback:
         raise SettingsError(
             f"--host {settings.host} is open to other machines: set --api-key or B3OS_NODE_API_KEY"
         )
     path = state_folder() / "key"
-    hashed, key = first_start_key(path)
+    try:
+        hashed, key = first_start_key(path)
+    except KeyFault as error:
+        raise SettingsError(str(error)) from None
     return frozenset({hashed}), key or f"the one shown at the first start (remove {path} for a new one)"
 
 
@@ -107,6 +126,7 @@ class Node:
         self._context = context
         self._chat = chat
         self._keyring = keyring
+        self._loaded = False
         self._ended = asyncio.Event()
         self.compiles = Compiles()
 
@@ -120,13 +140,14 @@ class Node:
             raise SettingsError(f"--port: {settings.host}:{settings.port}: {error.strerror}") from None
         loop = asyncio.get_running_loop()
         for name in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(name, self._end)
+            loop.add_signal_handler(name, self._end, name)
         try:
             # A thread that ends: its handle to cuBLAS, with the memory that it works in, goes on to the engine's.
             with ThreadPoolExecutor(1, thread_name_prefix="load") as loading:
                 engine = await loop.run_in_executor(loading, self._load)
         except (MemoryError, torch.OutOfMemoryError) as error:
             raise SettingsError(f"{settings.model}: {error}") from None
+        self._loaded = True
         engine.start(loop)
         with ThreadPoolExecutor(WORKERS, thread_name_prefix="tokenize") as workers, Compiler() as compiler:
             service = self._service(engine, workers, compiler)
@@ -141,10 +162,15 @@ class Node:
             watch.cancel()
             await asyncio.to_thread(engine.stop)
 
-    def _end(self) -> None:
-        if self._ended.is_set():  # the second signal does not wait
-            sys.exit(1)
-        self._ended.set()
+    def _end(self, signal_number: int) -> None:
+        """Let what runs end. Where nothing runs yet, or at the second signal, end at once."""
+        if self._loaded and not self._ended.is_set():
+            self._ended.set()
+            return
+        log.warning("signal %d: ending at once", signal_number)
+        sys.stdout.flush()
+        # Threads inside torch cannot be unwound: an orderly exit beside them aborts the process.
+        os._exit(SIGNALLED + signal_number)
 
     def _load(self) -> Engine:
         device, started = choose_device(self._settings), time.monotonic()
@@ -179,7 +205,7 @@ class Node:
     def _recorder(self) -> Recorder | None:
         path = self._settings.record
         try:
-            return None if path is None else Recorder(path)
+            return None if path is None else Recorder(path, self._settings.record_texts)
         except OSError as error:
             raise SettingsError(f"--record: {path}: {error.strerror}") from None
 

@@ -51,6 +51,12 @@ def seconds(text: str) -> float:
     return number
 
 
+def switch(text: str) -> bool:
+    if text not in ("yes", "no"):
+        raise ValueError("must be yes or no")
+    return text == "yes"
+
+
 def choice(*allowed: str) -> Any:
     def parse(text: str) -> str:
         if text not in allowed:
@@ -92,7 +98,10 @@ class Settings:
     )
     max_wait: float = setting(120.0, seconds, "seconds that a request may wait for its first step")
     record: Path | None = setting(None, Path, "file to write every step and event to, for b3os-node simulate")  # noqa: RUF009
-    api_key: str = setting("", str, "the key that opens the node [one is made at the first start]")
+    record_texts: bool = setting(
+        False, switch, "yes: ids of tokens are recorded too, so prompts can be read [no]"
+    )
+    api_key: str | None = setting(None, str, "the key that opens the node [one is made at the first start]")
 
     @property
     def name(self) -> str:

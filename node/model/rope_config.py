@@ -31,11 +31,18 @@ class Yarn:
 
 @dataclass(frozen=True, slots=True)
 class RopeConfig:
-    """theta: base of the angles; width: entries of a head that turn (even); yarn: stretching, if any."""
+    """How the heads turn.
+
+    theta     base of the angles
+    width     entries of a head that turn, even
+    yarn      stretching, if any
+    sections  angles that belong to time, height and width, interleaved; None where positions have one axis
+    """
 
     theta: float
     width: int
     yarn: Yarn | None = None
+    sections: tuple[int, int, int] | None = None
 
     @classmethod
     def parse(cls, text: Mapping[str, Any], head_dim: int, partial: float) -> RopeConfig:
@@ -60,11 +67,21 @@ class RopeConfig:
                 f"{share} of a head of {head_dim} is not an even width", key="partial_rotary_factor"
             )
         kind = settings.get("rope_type", settings.get("type", "default"))
+        sections = _sections(settings, width)
         if kind == "default":
-            return cls(float(theta), width)
+            return cls(float(theta), width, sections=sections)
         if kind == "yarn":
-            return cls(float(theta), width, _yarn(settings, text))
+            return cls(float(theta), width, _yarn(settings, text), sections)
         raise CheckpointError(f"{kind!r} is not supported (default and yarn are)", key="rope_type")
+
+
+def _sections(settings: Mapping[str, Any], width: int) -> tuple[int, int, int] | None:
+    """None where they are not three parts of the angles: then positions have one axis, as those of text always do."""
+    sections = list(settings.get("mrope_section") or [])
+    if not settings.get("mrope_interleaved") or len(sections) != 3 or sum(sections) != width // 2:
+        return None
+    time, height, across = sections
+    return time, height, across
 
 
 def _yarn(settings: Mapping[str, Any], text: Mapping[str, Any]) -> Yarn:

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,6 +112,8 @@ def test_openai_tools_and_their_results_are_rendered(tmp_path: Path, run: Run) -
         (["plan", "--model", str(DEMO), "--device-memory", "1MiB"], "--device-memory"),
         (["serve", "--model", str(DEMO), "--host", "0.0.0.0"], "set --api-key or B3OS_NODE_API_KEY"),
         (["serve", "--model", "nowhere"], "nowhere holds no config.json"),
+        (["serve", "--model", str(DEMO), "--api-key", ""], "--api-key: a key is made of printable ASCII"),
+        (["serve", "--model", str(DEMO), "--api-key", "a b"], "--api-key: a key is made of printable ASCII"),
         (["simulate", "absent.jsonl"], "absent.jsonl: No such file"),
         (["simulate", str(DEMO / "config.json")], "config.json: "),
     ],
@@ -213,9 +216,9 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def start(tmp_path: Path, *flags: str, **environment: str) -> tuple[subprocess.Popen[str], list[str]]:
-    """A served demo model, and the lines it printed up to the curl line."""
-    process = subprocess.Popen(
+def spawn(tmp_path: Path, *flags: str, **environment: str) -> subprocess.Popen[str]:
+    """The demo model, about to be served."""
+    return subprocess.Popen(
         [sys.executable, "-m", "node", "serve", "--model", str(DEMO), "--device-memory", "2GiB", *flags],
         cwd=ROOT,
         env={**os.environ, "XDG_STATE_HOME": str(tmp_path), "OMP_NUM_THREADS": "1", **environment},
@@ -223,6 +226,11 @@ def start(tmp_path: Path, *flags: str, **environment: str) -> tuple[subprocess.P
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def start(tmp_path: Path, *flags: str, **environment: str) -> tuple[subprocess.Popen[str], list[str]]:
+    """A served demo model, and the lines it printed up to the curl line."""
+    process = spawn(tmp_path, *flags, **environment)
     assert process.stdout is not None
     lines: list[str] = []
     for line in process.stdout:
@@ -261,6 +269,50 @@ def test_serve_prints_a_curl_line_that_works_and_ends_in_order_on_sigterm(tmp_pa
     again.terminate()
     assert again.wait(20) == 0
     again.communicate()
+
+
+def test_c22_a_configured_key_is_told_by_its_beginning_alone(tmp_path: Path) -> None:
+    key = "b3os_" + "k" * 32
+    process, lines = start(tmp_path, "--port", str(free_port()), "--api-key", key)
+    process.terminate()
+    told = "".join(lines) + "".join(process.communicate(timeout=20))
+    assert key not in told
+    assert (
+        next(line for line in lines if line.startswith("key")) == "key       the configured one, b3os_kkkk…\n"
+    )
+    assert "Bearer $B3OS_API_KEY" in lines[-1]
+
+
+def test_c20_a_second_signal_does_not_wait_for_what_runs(tmp_path: Path) -> None:
+    port = free_port()
+    process, _ = start(tmp_path, "--port", str(port), "--api-key", "k")
+    with socket.create_connection(("127.0.0.1", port)) as slow:
+        slow.sendall(
+            b"POST /v1/messages HTTP/1.1\r\nHost: n\r\nX-Api-Key: k\r\nContent-Type: application/json\r\n"
+            b"Content-Length: 9\r\n\r\n"
+        )
+        time.sleep(0.2)  # its body is waited for
+        process.send_signal(signal.SIGTERM)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(1)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(5) == 128 + signal.SIGTERM
+    told = "".join(process.communicate())
+    assert "Traceback" not in told and "terminate called" not in told
+
+
+def test_c20_a_signal_while_the_weights_load_ends_the_node_at_once(tmp_path: Path) -> None:
+    port = free_port()
+    process = spawn(tmp_path, "--port", str(port))
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with socket.socket() as asking:
+            if asking.connect_ex(("127.0.0.1", port)) == 0:  # it listens before it loads
+                break
+        time.sleep(0.005)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == 128 + signal.SIGTERM
+    assert "Traceback" not in "".join(process.communicate())
 
 
 def test_a_taken_port_is_told_in_one_line(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -266,7 +266,7 @@ def test_a_recording_holds_every_plan_and_every_event(tmp_path: Path) -> None:
         recorded.append(runner)
 
     recorded: list[SlowRunner] = []
-    with_engine(test, Recorder(tmp_path / "record"))
+    with_engine(test, Recorder(tmp_path / "record", texts=True))
     events = list(read_recording(tmp_path / "record"))
     plans = [event["plan"] for event in events if event["event"] == "plan"]
     assert len(plans) == len(recorded[0].plans)

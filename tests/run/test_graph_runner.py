@@ -171,7 +171,7 @@ def test_restores_and_saves_are_done_around_the_replay(hybrid: Model) -> None:
     assert torch.allclose(static.runner.cache.states[:, 20:22], eager.cache.states[:, 20:22], atol=1e-5)
 
 
-def test_relays_without_a_step_before_are_refused(hybrid: Model) -> None:
+def test_future_tokens_without_a_step_before_are_refused(hybrid: Model) -> None:
     with pytest.raises(ValueError, match="future_tokens"):
         static_of(hybrid).launch(decode_plan(2, future_tokens=np.array([[0, 0]])))
 
@@ -234,6 +234,7 @@ def test_steps_that_do_more_than_decode_run_eagerly(hybrid: Model) -> None:
     none = {name: np.zeros(0) for name in ("temperature", "top_p", "top_k", "seeds")}
     assert not only_decodes(decode_plan(2, sample_rows=np.array([1]), **none))
     assert static.bucket_of(decode_plan(1, positions=np.array([CONTEXT]))) is None
+    assert not only_decodes(decode_plan(2, rope_positions=np.zeros((3, 2), np.int64)))
 
 
 def test_the_engine_runs_on_it(hybrid: Model) -> None:
