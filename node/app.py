@@ -32,7 +32,7 @@ from node.api.compiler import Compiler
 from node.api.model_service import ModelService
 from node.api.routes import build_routes, loading_routes, render_error
 from node.chat.chat import Chat
-from node.chat.checkpoint import CheckpointError
+from node.checkpoint import CheckpointError
 from node.device import choose_context, choose_device, memory_plan, read_config, step_budget
 from node.engine.engine import Engine
 from node.engine.limits import EngineLimits
@@ -41,7 +41,6 @@ from node.engine.recording import Recorder
 from node.engine.scheduler import Scheduler
 from node.http.limits import HttpLimits
 from node.http.server import Server
-from node.model.checkpoint import WeightError
 from node.model.config import ModelConfig
 from node.model.stops import stop_ids
 from node.run.compiles import Compiles
@@ -65,7 +64,7 @@ log = logging.getLogger("node.app")
 
 
 def serve(settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT. Raises SettingsError for what the operator can mend."""
+    """Serve until SIGTERM or SIGINT. Raises SettingsError and CheckpointError for what the operator can mend."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     sys.setswitchinterval(SWITCH_SECONDS)
     config = read_config(settings)
@@ -74,13 +73,10 @@ def serve(settings: Settings) -> None:
         log.warning("--state-writes eighth: the model has no delta layers, and so no states to write")
     plan = memory_plan(settings, config)
     hashes, shown = _keys(settings)
-    try:
-        chat = Chat.read(settings.model)
-    except CheckpointError as error:
-        raise SettingsError(str(error)) from None
+    chat = Chat.read(settings.model)
     if chat.tokenizer.vocabulary_size > config.vocab_size:
         counts = f"{chat.tokenizer.vocabulary_size:,} tokens for {config.vocab_size:,} rows of the table"
-        raise SettingsError(f"{settings.model}: tokenizer and weights are not of one model: {counts}")
+        raise CheckpointError(f"tokenizer and weights are not of one model: {counts}", path=settings.model)
     node = Node(settings, config, plan, context, chat, Keyring(hashes))
     print(
         f"{settings.name} from {settings.model} on {choose_device(settings)}, {context:,} tokens of context"
@@ -148,7 +144,7 @@ class Node:
             # A thread that ends: its handle to cuBLAS, with the memory that it works in, goes on to the engine's.
             with ThreadPoolExecutor(1, thread_name_prefix="load") as loading:
                 engine = await loop.run_in_executor(loading, self._load)
-        except (WeightError, MemoryError, torch.OutOfMemoryError) as error:
+        except (MemoryError, torch.OutOfMemoryError) as error:
             raise SettingsError(f"{settings.model}: {error}") from None
         self._loaded = True
         engine.start(loop)

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from node.checkpoint import CheckpointError
 from node.config import add_flags, read_settings
 from node.setting import Group
 from node.settings import TABLE, SettingsError
@@ -25,7 +26,7 @@ def main(argv: list[str] | None = None) -> None:
     flags = parser.parse_args(argv)
     try:
         flags.run(flags)
-    except (SettingsError, Refusal) as error:
+    except (SettingsError, CheckpointError, Refusal) as error:
         sys.exit(f"b3os-node: {error}")
     except KeyboardInterrupt:
         sys.exit(130)
@@ -133,16 +134,15 @@ def _replay(flags: argparse.Namespace) -> None:
 
 @contextmanager
 def _refusing(request: Path) -> Iterator[None]:
-    """What is wrong with the request, or with the checkpoint, in one line."""
+    """What is wrong with the request, in one line."""
     from node.api.errors import ApiError
-    from node.chat.checkpoint import CheckpointError
     from node.chat.template import TemplateError
 
     try:
         yield
     except ApiError as error:
         raise Refusal(f"{request}: {error.param or error.code}: {error.message}") from None
-    except (CheckpointError, TemplateError) as error:
+    except TemplateError as error:
         raise Refusal(str(error)) from None
 
 

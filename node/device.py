@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 
+from node.checkpoint import CONFIG, CheckpointFolder
 from node.engine.scheduler import Budget
-from node.model.config import ConfigError, ModelConfig
+from node.model import families
+from node.model.config import ModelConfig
 from node.run.memory import DoesNotFit, MemoryPlan, MemoryShares, plan_memory
 from node.setting import PerDevice
 from node.settings import DEFAULT_CONTEXT, Settings, SettingsError
@@ -15,15 +17,10 @@ CPU_SHARE = 0.5  # of free memory: the machine has other uses
 
 
 def read_config(settings: Settings) -> ModelConfig:
-    """Raises SettingsError where --model names no checkpoint that can be served."""
-    try:
-        return ModelConfig.read(settings.model)
-    except FileNotFoundError:
-        raise SettingsError(
-            f"--model: {settings.model} holds no config.json; b3os-node pull fetches one"
-        ) from None
-    except ConfigError as error:
-        raise SettingsError(f"{settings.model}/config.json: {error}") from None
+    """Raises SettingsError where --model names no checkpoint, CheckpointError where it is one that cannot be served."""
+    if CheckpointFolder(settings.model).read_text(CONFIG) is None:
+        raise SettingsError(f"--model: {settings.model} holds no {CONFIG}; b3os-node pull fetches one")
+    return families.read_config(settings.model)
 
 
 def choose_device(settings: Settings) -> str:

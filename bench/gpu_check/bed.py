@@ -12,6 +12,7 @@ from torch import Tensor
 
 from node.engine.plan import PAGE
 from node.model.config import ModelConfig
+from node.model.families import parse_config
 from node.model.qwen import Qwen
 from node.model.weights import assemble, published_shapes
 from node.run.buckets import BUCKETS
@@ -160,4 +161,4 @@ class Bed:
 
 def config_of(tiny: bool) -> ModelConfig:
     """The 9B, or the demo model's shape."""
-    return ModelConfig.parse(json.loads((DEMO / "config.json").read_text()) if tiny else QWEN3_5_9B)
+    return parse_config(json.loads((DEMO / "config.json").read_text()) if tiny else QWEN3_5_9B)

@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -130,6 +131,53 @@ def test_what_cannot_be_done_is_one_line_and_no_stack(
     assert done.err.count("\n") == 1
 
 
+FAULTS = {  # what stands in the file, and what is told of it
+    "config.json": ({"model_type": "qwen3", "hidden_size": "wide"}, "num_attention_heads: missing"),
+    "tokenizer.json": ({"model": {}}, "not a tokenizer: KeyError('vocab')"),
+    "tokenizer_config.json": ([], "not a JSON object"),
+    "chat_template.jinja": ("{% if %}", "chat template, line 1: "),
+}
+
+
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [
+        ("plan", "config.json"),
+        *(("render", file) for file in FAULTS if file != "config.json"),
+        *(("replay", file) for file in FAULTS if file != "config.json"),
+        *(("serve", file) for file in FAULTS),
+    ],
+)
+def test_what_is_wrong_with_a_checkpoint_is_one_line_that_names_its_file(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, command: str, file: str
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    folder = tmp_path / "checkpoint"
+    folder.mkdir()
+    for name in FAULTS:
+        shutil.copy(DEMO / name, folder)
+    content, told = FAULTS[file]
+    (folder / file).write_text(content if isinstance(content, str) else json.dumps(content))
+    request = write(tmp_path, HI)
+    words = {"render": [request], "replay": [request, request]}.get(command, [])
+    done = run(command, "--model", folder, *words)
+    assert (done.status, done.err.count("\n")) == (1, 1)
+    assert done.err.startswith(f"b3os-node: {folder}/{file}: {told}")
+
+
+def test_weights_that_are_not_there_are_told_when_the_node_loads_them(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    folder = tmp_path / "checkpoint"
+    folder.mkdir()
+    for name in FAULTS:
+        shutil.copy(DEMO / name, folder)
+    done = run("serve", "--model", folder, "--port", "0", "--device-memory", "2GiB")
+    assert (done.status, done.err.count("\n")) == (1, 1)
+    assert done.err.startswith(f"b3os-node: {folder}: files of the checkpoint cannot be read (1): model.safe")
+
+
 def test_render_refuses_what_the_node_would_refuse(tmp_path: Path, run: Run) -> None:
     done = run("render", "--model", DEMO, write(tmp_path, {**HI, "wat": 1}))
     assert done.status == 1
@@ -145,8 +193,15 @@ def test_plan_prints_a_table_that_adds_up(run: Run) -> None:
     assert float(rows["total"]) <= 0.92
 
 
-def test_planning_does_not_wait_for_torch() -> None:
-    loaded = "import sys; sys.argv = ['b3os-node', 'plan', '--model', 'weights/demo', '--device', 'cpu']\n"
+@pytest.mark.parametrize(
+    "words",
+    [["plan", "--device", "cpu"], ["render", "{request}"], ["replay", "{request}", "{request}"]],
+    ids=lambda words: words[0],
+)
+def test_planning_and_prompts_do_not_wait_for_torch(tmp_path: Path, words: list[str]) -> None:
+    request = str(write(tmp_path, HI))
+    argv = ["b3os-node", *(word.replace("{request}", request) for word in words), "--model", str(DEMO)]
+    loaded = f"import sys; sys.argv = {argv}\n"
     loaded += "from node.cli import main; main(); assert 'torch' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", loaded], cwd=ROOT, stdout=subprocess.DEVNULL).returncode == 0
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from node.model.config import ModelConfig
+from node.model.families import parse_config
 from node.model.rope import Rope
 from node.model.rope_config import RopeConfig
 from tests.model import tiny
@@ -49,7 +49,7 @@ def test_yarn_gives_the_frequencies_of_transformers(partial: float) -> None:
     theirs = transformers.Qwen3Config(head_dim=128, rope_parameters=dict(settings))
     frequencies, scale = ROPE_INIT_FUNCTIONS["yarn"](theirs, CPU)
     text = {**tiny.CONFIGS["qwen3"], "head_dim": 128, "rope_parameters": settings}
-    cos, sin = Rope(ModelConfig.parse(text).rope, CPU).tables(torch.tensor([3]))
+    cos, sin = Rope(parse_config(text).rope, CPU).tables(torch.tensor([3]))
     half = len(frequencies)
     np.testing.assert_allclose(cos[0, half:], (frequencies * 3).cos() * scale, atol=1e-6)
     np.testing.assert_allclose(sin[0, half:], (frequencies * 3).sin() * scale, atol=1e-6)

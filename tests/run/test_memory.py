@@ -6,13 +6,14 @@ from hypothesis import strategies as st
 
 from node.engine.plan import PAGE
 from node.model.config import ModelConfig
+from node.model.families import parse_config
 from node.run.memory import GIB, DoesNotFit, MemoryPlan, MemoryShares, plan_memory
 from node.settings import Settings
 
 SHARES = Settings().part(MemoryShares)
 
 # The 9B's figures: 17.9 GB of text parameters in bfloat16, 32 KiB of KV a token, 51.5 MB of state a sequence.
-HYBRID_9B = ModelConfig.parse(
+HYBRID_9B = parse_config(
     {
         "model_type": "qwen3_5",
         "tie_word_embeddings": False,
@@ -26,7 +27,7 @@ HYBRID_9B = ModelConfig.parse(
         },
     }
 )  # fmt: skip
-DENSE = ModelConfig.parse(
+DENSE = parse_config(
     {
         "model_type": "qwen2", "hidden_size": 64, "intermediate_size": 128, "vocab_size": 1000,
         "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "rope_theta": 1e6,
