@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from kernels.attention_prologue import attention_prologue
-from kernels.linear import linear
 from kernels.output_gate import output_gate
 from kernels.paged_decode_attention import paged_decode_attention
 from kernels.paged_prefill_attention import paged_prefill_attention
@@ -30,7 +29,7 @@ class Attention:
         config, weights = self._config, self._weights
         k_pages, v_pages = cache.k_pages[self._index], cache.v_pages[self._index]
         q, gate = attention_prologue(
-            linear(x, weights.projection, weights.bias),
+            weights.projection(x),
             weights.norms,
             config.norm_eps,
             config.zero_centred,
@@ -60,4 +59,4 @@ class Attention:
                 )
             )
         o = (parts[0] if len(parts) == 1 else torch.cat(parts)).flatten(1)
-        return linear(o if gate is None else output_gate(o, gate), weights.out)
+        return weights.out(o if gate is None else output_gate(o, gate))

@@ -9,7 +9,6 @@ from kernels.delta_decode import delta_decode
 from kernels.delta_prefill import delta_prefill
 from kernels.delta_ring import delta_ring
 from kernels.gated_rms_norm import gated_rms_norm
-from kernels.linear import linear
 from node.model.batch import Batch
 from node.model.cache import Cache
 from node.model.config import DeltaConfig
@@ -28,7 +27,7 @@ class Delta:
     def forward(self, x: Tensor, batch: Batch, cache: Cache) -> Tensor:
         """[N, H] to [N, H]; changes the rows' slots of this layer. Slots of rows that run a prompt must be settled."""
         w = self._weights
-        qkv, z, b, a = linear(x, w.projection).split(self._sizes, dim=-1)
+        qkv, z, b, a = w.projection(x).split(self._sizes, dim=-1)
         states, conv_state = cache.states[self._index], cache.conv_state[self._index]
         small = (w.conv_weight, w.a_log, w.dt_bias, states, conv_state)
         parts = []
@@ -43,4 +42,4 @@ class Delta:
             at = rows.tokens
             parts.append(delta_prefill(qkv[at], a[at], b[at], *small, rows.state_slots, rows.cu_seqlens))
         o = parts[0] if len(parts) == 1 else torch.cat(parts)
-        return linear(gated_rms_norm(o, z, w.norm, self._eps), w.out)
+        return w.out(gated_rms_norm(o, z, w.norm, self._eps))

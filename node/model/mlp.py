@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from kernels.linear import linear
 from kernels.swiglu import swiglu
 from node.model.weights import MlpWeights
 
@@ -17,4 +16,4 @@ class Mlp:
 
     def forward(self, x: Tensor) -> Tensor:
         """[N, H] to [N, H]."""
-        return linear(swiglu(linear(x, self._weights.gate_up)), self._weights.down)
+        return self._weights.down(swiglu(self._weights.gate_up(x)))

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from kernels.linear import linear
 from kernels.rms_norm import rms_norm
 from node.model.attention import Attention
 from node.model.batch import Batch
@@ -72,7 +71,7 @@ class Qwen:
 
     @torch.inference_mode()
     def logits(self, hidden: Tensor, out: Tensor | None = None) -> Tensor:
-        logits = linear(hidden, self._weights.head)
+        logits = self._weights.head(hidden)
         return logits.float() if out is None else out.copy_(logits)
 
 

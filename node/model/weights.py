@@ -8,21 +8,20 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from kernels.linear import prepare
 from node.model.config import FULL, ModelConfig
+from node.model.linear import Linear, dense
 
 Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionWeights:
-    """projection [(Nq + 2 Nk [+ Nq])·D, H]: queries, keys, values, then gates where there are; bias the same
-    rows or None; norms [D] of queries and keys or None; out [H, Nq·D]."""
+    """projection [(Nq + 2 Nk [+ Nq])·D, H]: queries, keys, values, then gates where there are; norms [D] of queries
+    and keys or None; out [H, Nq·D]."""
 
-    projection: Tensor
-    bias: Tensor | None
+    projection: Linear
     norms: tuple[Tensor, Tensor] | None
-    out: Tensor
+    out: Linear
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +29,20 @@ class DeltaWeights:
     """projection [C + Hv·Dv + 2·Hv, H]: the convolution's columns, z, b, a; conv_weight [K, C], a_log and dt_bias
     [Hv] and norm [Dv] in float32; out [H, Hv·Dv]."""
 
-    projection: Tensor
+    projection: Linear
     conv_weight: Tensor
     a_log: Tensor
     dt_bias: Tensor
     norm: Tensor
-    out: Tensor
+    out: Linear
 
 
 @dataclass(frozen=True, slots=True)
 class MlpWeights:
     """gate_up [2·I, H], gates first; down [H, I]."""
 
-    gate_up: Tensor
-    down: Tensor
+    gate_up: Linear
+    down: Linear
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +55,12 @@ class LayerWeights:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """embedding [V, H]; norm [H]; head [V, H], where tied the embedding itself or its prepared copy.
-
-    Matrices that multiply are laid out as kernels.linear.prepare likes them.
-    """
+    """embedding [V, H]; norm [H]; head [V, H], where tied of the embedding itself or its prepared copy."""
 
     embedding: Tensor
     layers: tuple[LayerWeights, ...]
     norm: Tensor
-    head: Tensor
+    head: Linear
 
 
 class Source(Protocol):
@@ -133,14 +129,14 @@ def assemble(config: ModelConfig, source: Source, tied: bool, dtype: torch.dtype
                 mixer=mixer,
                 mlp_norm=source.read(at + "post_attention_layernorm.weight", dtype),
                 mlp=MlpWeights(
-                    gate_up=prepare(
+                    gate_up=dense(
                         _merged(source, at + "mlp.", ("gate_proj.weight", "up_proj.weight"), dtype)
                     ),
-                    down=prepare(source.read(at + "mlp.down_proj.weight", dtype)),
+                    down=dense(source.read(at + "mlp.down_proj.weight", dtype)),
                 ),
             )
         )
-    head = prepare(embedding if tied else source.read("lm_head.weight", dtype))
+    head = dense(embedding if tied else source.read("lm_head.weight", dtype))
     return Weights(embedding, tuple(layers), source.read("norm.weight", dtype), head)
 
 
@@ -158,7 +154,9 @@ def _attention(config: ModelConfig, source: Source, at: str, dtype: torch.dtype)
     if config.qk_norm:
         norms = (source.read(at + "q_norm.weight", dtype), source.read(at + "k_norm.weight", dtype))
     return AttentionWeights(
-        prepare(torch.cat(parts)), bias, norms, prepare(source.read(at + "o_proj.weight", dtype))
+        projection=dense(torch.cat(parts), bias),
+        norms=norms,
+        out=dense(source.read(at + "o_proj.weight", dtype)),
     )
 
 
@@ -166,12 +164,12 @@ def _delta(source: Source, at: str, dtype: torch.dtype) -> DeltaWeights:
     at += "linear_attn."
     names = ("in_proj_qkv.weight", "in_proj_z.weight", "in_proj_b.weight", "in_proj_a.weight")
     return DeltaWeights(
-        projection=prepare(_merged(source, at, names, dtype)),
+        projection=dense(_merged(source, at, names, dtype)),
         conv_weight=source.read(at + "conv1d.weight", torch.float32)[:, 0].T.contiguous(),
         a_log=source.read(at + "A_log", torch.float32),
         dt_bias=source.read(at + "dt_bias", torch.float32),
         norm=source.read(at + "norm.weight", torch.float32),
-        out=prepare(source.read(at + "out_proj.weight", dtype)),
+        out=dense(source.read(at + "out_proj.weight", dtype)),
     )
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the table is read by commands that do not wait for torch
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Checkpoints that one reader and one network serve.
+    """The models that one reader and one network serve.
 
     read            the whole of config.json to the network's sizes; raises CheckpointError
     build           a checkpoint folder to the network, with its weights on a device; raises CheckpointError. What
