@@ -21,6 +21,7 @@ setup: .venv/setup  ## make .venv and install the node with pinned versions
 
 serve: .venv/setup  ## start the node on the demo model at http://127.0.0.1:8080
 	@test -s .b3os-key || (umask 077 && $(BIN)/python -c 'import secrets; print("b3os_" + secrets.token_urlsafe(24))' > .b3os-key)
+	@echo "export B3OS_API_KEY=$${B3OS_NODE_API_KEY:-$$(cat .b3os-key)}"
 	@B3OS_NODE_API_KEY="$${B3OS_NODE_API_KEY:-$$(cat .b3os-key)}" $(BIN)/b3os-node serve --model $(MODEL)
 
 test: .venv/test lint  ## install the test extra, lint, type-check and run the suite

@@ -13,11 +13,13 @@ import numpy as np
 
 from bench.registry import Measure, row
 from node.engine.engine import Engine
+from node.engine.limits import EngineLimits
 from node.engine.plan import PAGE
 from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import Sequence
 from node.engine.step import Progress
+from node.settings import Settings
 
 ROWS = 256
 CONTEXT = 2048  # tokens of each sequence when the measuring begins
@@ -48,7 +50,7 @@ def decoding(rows: int) -> Scheduler:
 def host_step() -> Iterator[Measure]:
     """Microseconds of a step of 256 decoding sequences: planning, booking, and handing back on the loop thread."""
     scheduler = decoding(ROWS)
-    engine = Engine(scheduler, None)  # type: ignore[arg-type]  (only its hand-back is used)
+    engine = Engine(scheduler, None, Settings().part(EngineLimits))  # type: ignore[arg-type]  (only its hand-back is used)
     ids = np.full(ROWS, 7)
     plans, steps = [], []
 

@@ -18,9 +18,11 @@ from bench.gpu_check.bed import QWEN3_5_9B
 from bench.least import Step, least
 from bench.trace import Count, launches_a_layer, trace_decode
 from kernels.device import triton
+from node.checkpoint import CheckpointError
 from node.engine.plan import StepPlan
 from node.engine.roofline import Device, Work, decode_plan, prefill_plan
-from node.model.config import ConfigError, ModelConfig
+from node.model.config import ModelConfig
+from node.model.families import parse_config
 from node.run.buckets import bucket_of
 
 ROWS = (1, 8, 32, 64, 128, 256)
@@ -37,7 +39,7 @@ def work_of(config: ModelConfig, width: int = 2) -> Work:
     delta = config.delta
     entries = delta.value_heads * delta.key_dim * delta.value_dim if delta is not None else 0
     return Work(
-        f"{config.kind}, {config.parameters / 1e9:.1f} billion parameters of {width} bytes",
+        f"{config.family}, {config.parameters / 1e9:.1f} billion parameters of {width} bytes",
         weight_bytes=float((layers + table) * width),
         kv_bytes=float(config.kv_bytes_per_token(width)),
         state_bytes=float(config.slot_bytes(width)),
@@ -123,8 +125,8 @@ def main(arguments: Sequence[str]) -> None:
     if min(options.context, *(options.rows or ROWS)) < 1:
         parser.error("rows and context begin at 1")
     try:
-        config = ModelConfig.parse(json.loads(options.config.read_text()) if options.config else QWEN3_5_9B)
-    except (OSError, json.JSONDecodeError, ConfigError) as error:
+        config = parse_config(json.loads(options.config.read_text()) if options.config else QWEN3_5_9B)
+    except (OSError, json.JSONDecodeError, CheckpointError) as error:
         parser.error(f"{options.config}: {error}")
     given = {
         name: value * 1e12 for name in ("bandwidth", "rate") if (value := getattr(options, name)) is not None

@@ -15,7 +15,7 @@ from node.engine.plan import PAGE, StepPlan
 from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import Sequence
-from node.model.config import ModelConfig
+from node.model.families import read_config
 from node.run.load import load_model, warm_up
 from node.run.model_runner import ModelRunner
 
@@ -61,7 +61,7 @@ class Bed:
     """A model with a scheduler, stepped by hand."""
 
     def __init__(self, folder: Path) -> None:
-        self.config = ModelConfig.read(folder)
+        self.config = read_config(folder)
         pages = max(BATCHES) * (CONTEXT + PROMPT) // PAGE + 64
         self.runner = ModelRunner(load_model(folder, torch.bfloat16, "cpu"), pages + 1, 33, "cpu")
         warm_up(self.runner)

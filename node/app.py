@@ -7,6 +7,7 @@ import contextlib
 import gc
 import json
 import logging
+import os
 import shlex
 import signal
 import subprocess
@@ -18,21 +19,28 @@ import torch
 import uvloop
 
 from kernels.device import triton
-from node.access.keys import Keyring, first_start_key, hash_key, state_folder
+from node.access.keys import (
+    KeyFault,
+    Keyring,
+    check_configured,
+    first_start_key,
+    hash_key,
+    recognisable,
+    state_folder,
+)
 from node.api.compiler import Compiler
 from node.api.model_service import ModelService
 from node.api.routes import build_routes, loading_routes, render_error
 from node.chat.chat import Chat
-from node.chat.checkpoint import CheckpointError
-from node.config import Settings, SettingsError
-from node.device import BUDGETS, choose_context, choose_device, memory_plan, read_config
+from node.checkpoint import CheckpointError
+from node.device import choose_context, choose_device, memory_plan, read_config, step_budget
 from node.engine.engine import Engine
+from node.engine.limits import EngineLimits
 from node.engine.plan import PAGE
 from node.engine.recording import Recorder
 from node.engine.scheduler import Scheduler
 from node.http.limits import HttpLimits
 from node.http.server import Server
-from node.model.checkpoint import WeightError
 from node.model.config import ModelConfig
 from node.model.stops import stop_ids
 from node.run.compiles import Compiles
@@ -42,20 +50,21 @@ from node.run.measure import measured_workspace
 from node.run.memory import MemoryPlan
 from node.run.model_runner import ModelRunner
 from node.run.warm import warm_all
+from node.settings import Settings, SettingsError
 from node.telemetry.metrics import Metrics
 
-DRAIN_SECONDS = 45.0  # for running requests after SIGTERM; orchestrators allow 60 at best
 WATCH_SECONDS = 5.0
 SWITCH_SECONDS = (
     0.0005  # how long a thread may keep the GIL while the other waits; Python's own 5 ms is a whole step
 )
+SIGNALLED = 128  # the status of what a signal ended is its number above this, as shells have it
 WORKERS = 2  # tokenizing long prompts; the tokenizer lets go of the GIL
 
 log = logging.getLogger("node.app")
 
 
 def serve(settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT. Raises SettingsError for what the operator can mend."""
+    """Serve until SIGTERM or SIGINT. Raises SettingsError and CheckpointError for what the operator can mend."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     sys.setswitchinterval(SWITCH_SECONDS)
     config = read_config(settings)
@@ -64,13 +73,10 @@ def serve(settings: Settings) -> None:
         log.warning("--state-writes eighth: the model has no delta layers, and so no states to write")
     plan = memory_plan(settings, config)
     hashes, shown = _keys(settings)
-    try:
-        chat = Chat.read(settings.model)
-    except CheckpointError as error:
-        raise SettingsError(str(error)) from None
+    chat = Chat.read(settings.model)
     if chat.tokenizer.vocabulary_size > config.vocab_size:
         counts = f"{chat.tokenizer.vocabulary_size:,} tokens for {config.vocab_size:,} rows of the table"
-        raise SettingsError(f"{settings.model}: tokenizer and weights are not of one model: {counts}")
+        raise CheckpointError(f"tokenizer and weights are not of one model: {counts}", path=settings.model)
     node = Node(settings, config, plan, context, chat, Keyring(hashes))
     print(
         f"{settings.name} from {settings.model} on {choose_device(settings)}, {context:,} tokens of context"
@@ -81,14 +87,23 @@ def serve(settings: Settings) -> None:
 
 def _keys(settings: Settings) -> tuple[frozenset[str], str]:
     """(hashes of the keys that open the node, what to print as the key)."""
-    if settings.api_key:
-        return frozenset({hash_key(settings.api_key)}), settings.api_key
+    if settings.api_key is not None:
+        try:
+            check_configured(settings.api_key)
+        except KeyFault as error:
+            raise SettingsError(f"--api-key: {error}") from None
+        return frozenset(
+            {hash_key(settings.api_key)}
+        ), f"the configured one, {recognisable(settings.api_key)}"
     if not settings.loopback:
         raise SettingsError(
             f"--host {settings.host} is open to other machines: set --api-key or B3OS_NODE_API_KEY"
         )
     path = state_folder() / "key"
-    hashed, key = first_start_key(path)
+    try:
+        hashed, key = first_start_key(path)
+    except KeyFault as error:
+        raise SettingsError(str(error)) from None
     return frozenset({hashed}), key or f"the one shown at the first start (remove {path} for a new one)"
 
 
@@ -110,12 +125,13 @@ class Node:
         self._context = context
         self._chat = chat
         self._keyring = keyring
+        self._loaded = False
         self._ended = asyncio.Event()
         self.compiles = Compiles()
 
     async def run(self, shown_key: str) -> None:
         settings = self._settings
-        server = Server(loading_routes(), render_error, HttpLimits(max_body_bytes=settings.max_body))
+        server = Server(loading_routes(), render_error, settings.part(HttpLimits))
         try:
             # Before the weights: a taken port should not cost a minute, and probes may ask meanwhile.
             await server.start(settings.host, settings.port)
@@ -123,15 +139,19 @@ class Node:
             raise SettingsError(f"--port: {settings.host}:{settings.port}: {error.strerror}") from None
         loop = asyncio.get_running_loop()
         for name in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(name, self._end)
+            loop.add_signal_handler(name, self._end, name)
         try:
             # A thread that ends: its handle to cuBLAS, with the memory that it works in, goes on to the engine's.
             with ThreadPoolExecutor(1, thread_name_prefix="load") as loading:
                 engine = await loop.run_in_executor(loading, self._load)
-        except (WeightError, MemoryError, torch.OutOfMemoryError) as error:
+        except (MemoryError, torch.OutOfMemoryError) as error:
             raise SettingsError(f"{settings.model}: {error}") from None
+        self._loaded = True
         engine.start(loop)
-        with ThreadPoolExecutor(WORKERS, thread_name_prefix="tokenize") as workers, Compiler() as compiler:
+        with (
+            ThreadPoolExecutor(WORKERS, thread_name_prefix="tokenize") as workers,
+            Compiler(settings.queue_schema_bytes) as compiler,
+        ):
             service = self._service(engine, workers, compiler)
             server.route(build_routes(service, self._metrics(engine)))
             watch = asyncio.create_task(_watch(engine))
@@ -140,21 +160,26 @@ class Node:
             await self._ended.wait()
             log.info("draining, %d requests run", engine.live)
             engine.accepting = False
-            await server.shutdown(DRAIN_SECONDS)
+            await server.shutdown(settings.drain_timeout)
             watch.cancel()
             await asyncio.to_thread(engine.stop)
 
-    def _end(self) -> None:
-        if self._ended.is_set():  # the second signal does not wait
-            sys.exit(1)
-        self._ended.set()
+    def _end(self, signal_number: int) -> None:
+        """Let what runs end. Where nothing runs yet, or at the second signal, end at once."""
+        if self._loaded and not self._ended.is_set():
+            self._ended.set()
+            return
+        log.warning("signal %d: ending at once", signal_number)
+        sys.stdout.flush()
+        # Threads inside torch cannot be unwound: an orderly exit beside them aborts the process.
+        os._exit(SIGNALLED + signal_number)
 
     def _load(self) -> Engine:
         device, started = choose_device(self._settings), time.monotonic()
         if device == "cuda" and triton is not None:
             _start_triton()
         model = load_model(self._settings.model, getattr(torch, self._settings.dtype), device)
-        budget, deferred = BUDGETS[device], self._settings.deferred
+        budget, deferred = step_budget(self._settings, device), self._settings.deferred
         captured = device == "cuda"
         if captured:  # what steps and graphs really take is known only now, and pages get the rest
             largest = budget.tokens, self._plan.sequences
@@ -177,12 +202,13 @@ class Node:
         budget = budget.with_sequences(plan.sequences)
         scheduler = Scheduler(plan.pages, plan.state_slots, self._context, budget, bool(plan.slot_bytes))
         log.info("loaded and warm in %.1f s", time.monotonic() - started)
-        return Engine(scheduler, static or runner, ahead=static, recorder=self._recorder())
+        limits = self._settings.part(EngineLimits)
+        return Engine(scheduler, static or runner, limits, ahead=static, recorder=self._recorder())
 
     def _recorder(self) -> Recorder | None:
         path = self._settings.record
         try:
-            return None if path is None else Recorder(path)
+            return None if path is None else Recorder(path, self._settings.record_texts)
         except OSError as error:
             raise SettingsError(f"--record: {path}: {error.strerror}") from None
 
@@ -194,7 +220,7 @@ class Node:
             width=self._config.vocab_size,
             stop_ids=stop_ids(self._settings.model),
             first_token_timeout=self._settings.first_token_timeout,
-            max_wait=self._settings.max_wait,
+            queue_timeout=self._settings.queue_timeout,
             chat=self._chat,
             engine=engine,
             keyring=self._keyring,

@@ -10,7 +10,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from node.config import SettingsError, add_flags, read_settings
+from node.checkpoint import CheckpointError
+from node.config import add_flags, read_settings
+from node.setting import Group
+from node.settings import TABLE, SettingsError
 
 
 class Refusal(Exception):
@@ -23,7 +26,7 @@ def main(argv: list[str] | None = None) -> None:
     flags = parser.parse_args(argv)
     try:
         flags.run(flags)
-    except (SettingsError, Refusal) as error:
+    except (SettingsError, CheckpointError, Refusal) as error:
         sys.exit(f"b3os-node: {error}")
     except KeyboardInterrupt:
         sys.exit(130)
@@ -34,7 +37,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=version("b3os-node"))
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    serve = commands.add_parser("serve", help="serve a checkpoint")
+    serve = commands.add_parser(
+        "serve",
+        help="serve a checkpoint",
+        usage="%(prog)s [--FLAG VALUE ...]",
+        epilog="docs/settings.md says why the defaults are what they are.",
+    )
     add_flags(serve)
     serve.set_defaults(run=_serve)
 
@@ -72,7 +80,9 @@ def _parser() -> argparse.ArgumentParser:
     simulate.set_defaults(run=_simulate)
 
     plan = commands.add_parser("plan", help="print how memory would be divided; reads config.json alone")
-    add_flags(plan, "model", "device", "dtype", "context", "device_memory", "state_writes")
+    of_memory = [setting.name for setting in TABLE if setting.group is Group.MEMORY]
+    sizes = "model", "device", "dtype", "context", "max_num_seqs", "max_num_batched_tokens"
+    add_flags(plan, *sizes, *of_memory)
     plan.set_defaults(run=_plan)
     return parser
 
@@ -124,16 +134,15 @@ def _replay(flags: argparse.Namespace) -> None:
 
 @contextmanager
 def _refusing(request: Path) -> Iterator[None]:
-    """What is wrong with the request, or with the checkpoint, in one line."""
+    """What is wrong with the request, in one line."""
     from node.api.errors import ApiError
-    from node.chat.checkpoint import CheckpointError
     from node.chat.template import TemplateError
 
     try:
         yield
     except ApiError as error:
         raise Refusal(f"{request}: {error.param or error.code}: {error.message}") from None
-    except (CheckpointError, TemplateError) as error:
+    except TemplateError as error:
         raise Refusal(str(error)) from None
 
 

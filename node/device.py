@@ -5,30 +5,22 @@ from __future__ import annotations
 import os
 import subprocess
 
-from node.config import DEFAULT_CONTEXT, Settings, SettingsError
+from node.checkpoint import CONFIG, CheckpointFolder
 from node.engine.scheduler import Budget
-from node.model.config import ConfigError, ModelConfig
-from node.run.memory import DoesNotFit, MemoryPlan, plan_memory
+from node.model import families
+from node.model.config import ModelConfig
+from node.run.memory import DoesNotFit, MemoryPlan, MemoryShares, plan_memory
+from node.setting import PerDevice
+from node.settings import DEFAULT_CONTEXT, Settings, SettingsError
 
 CPU_SHARE = 0.5  # of free memory: the machine has other uses
-BUDGETS = {
-    # ENGINE figures of an H200: 8,192 tokens of prompt are 150 ms, 512 beside decoding rows 10 ms.
-    "cuda": Budget(sequences=256, tokens=8192, mixed_tokens=512),
-    # About 600 tokens of prompt a second for 0.5B parameters on two cores.
-    "cpu": Budget(sequences=64, tokens=512, mixed_tokens=128),
-}
 
 
 def read_config(settings: Settings) -> ModelConfig:
-    """Raises SettingsError where --model names no checkpoint that can be served."""
-    try:
-        return ModelConfig.read(settings.model)
-    except FileNotFoundError:
-        raise SettingsError(
-            f"--model: {settings.model} holds no config.json; b3os-node pull fetches one"
-        ) from None
-    except ConfigError as error:
-        raise SettingsError(f"{settings.model}/config.json: {error}") from None
+    """Raises SettingsError where --model names no checkpoint, CheckpointError where it is one that cannot be served."""
+    if CheckpointFolder(settings.model).read_text(CONFIG) is None:
+        raise SettingsError(f"--model: {settings.model} holds no {CONFIG}; b3os-node pull fetches one")
+    return families.read_config(settings.model)
 
 
 def choose_device(settings: Settings) -> str:
@@ -42,12 +34,28 @@ def choose_context(settings: Settings, config: ModelConfig) -> int:
     return settings.context or min(DEFAULT_CONTEXT, config.context)
 
 
+def step_budget(settings: Settings, device: str) -> Budget:
+    """What one step may hold on `device`, cpu or cuda."""
+
+    def on(value: int | PerDevice) -> int:
+        return value.on(device) if isinstance(value, PerDevice) else value
+
+    tokens = on(settings.max_num_batched_tokens)
+    return Budget(
+        sequences=on(settings.max_num_seqs),
+        tokens=tokens,
+        # Memory is planned for steps of `tokens`.
+        mixed_tokens=min(tokens, on(settings.max_prefill_tokens_beside_decode)),
+        partial_prefills=settings.max_partial_prefills_per_organization,
+    )
+
+
 def memory_plan(
     settings: Settings, config: ModelConfig, workspace: int | None = None, memory: int | None = None
 ) -> MemoryPlan:
     """Raises SettingsError when one context does not fit. `workspace` and `memory` in bytes, once they are measured."""
     device = choose_device(settings)
-    budget = BUDGETS[device]
+    budget = step_budget(settings, device)
     try:
         return plan_memory(
             config,
@@ -56,6 +64,7 @@ def memory_plan(
             context=choose_context(settings, config),
             sequences=budget.sequences,
             step_tokens=budget.tokens,
+            shares=settings.part(MemoryShares),
             deferred=settings.deferred,
             workspace=workspace,
             packed_head=device == "cpu" and settings.dtype == "bfloat16" and config.tied is not False,

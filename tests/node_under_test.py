@@ -21,10 +21,12 @@ from node.api.model_service import ModelService
 from node.api.routes import build_routes, render_error
 from node.chat.chat import Chat
 from node.engine.engine import Engine
+from node.engine.limits import EngineLimits
 from node.engine.plan import PAGE, GetSamplingMetadata, SamplingMetadata, StepPlan
 from node.engine.scheduler import Budget, Scheduler
 from node.http.limits import HttpLimits
 from node.http.server import Server
+from node.settings import Settings
 from node.telemetry.metrics import Metrics
 
 DEMO = Path(__file__).parent.parent / "weights" / "demo"
@@ -128,10 +130,10 @@ def running_node(
     seconds: float = 0.0,
     context: int = 2048,
     first_token_timeout: float = 10.0,
-    max_wait: float = 60.0,
+    queue_timeout: float = 60.0,
     pages: int = 256,
     limits: HttpLimits | None = None,
-    queue: int = 1024,
+    queue_requests: int = 1024,
 ) -> Iterator[RunningNode]:
     """A node whose sequences write `texts`, in the order in which they start."""
     chat = Chat.read(DEMO)
@@ -140,12 +142,13 @@ def running_node(
     scheduler = Scheduler(
         pages, 32, context, Budget(16, 512, 128), recurrent=True
     )  # 16 slots hold checkpoints
-    engine = Engine(scheduler, runner, queue)
+    settings = Settings(queue_requests=queue_requests)
+    engine = Engine(scheduler, runner, settings.part(EngineLimits))
     started: list[Server] = []
     ready, ending = threading.Event(), asyncio.Event()
 
     async def serve() -> None:
-        with ThreadPoolExecutor(1) as workers, Compiler() as compiler:
+        with ThreadPoolExecutor(1) as workers, Compiler(settings.queue_schema_bytes) as compiler:
             service = ModelService(
                 name=MODEL,
                 context=context,
@@ -153,7 +156,7 @@ def running_node(
                 width=chat.tokenizer.vocabulary_size + 3,
                 stop_ids=frozenset({end}),
                 first_token_timeout=first_token_timeout,
-                max_wait=max_wait,
+                queue_timeout=queue_timeout,
                 chat=chat,
                 engine=engine,
                 keyring=Keyring(frozenset({hash_key(KEY)})),
@@ -163,7 +166,7 @@ def running_node(
             loops.append(asyncio.get_running_loop())
             engine.start(loops[0])
             metrics = Metrics(MODEL, PAGE, {}, lambda: engine.snapshot, lambda: 0)
-            server = Server(build_routes(service, metrics), render_error, limits)
+            server = Server(build_routes(service, metrics), render_error, limits or settings.part(HttpLimits))
             await server.start("127.0.0.1", 0)
             started.append(server)
             ready.set()

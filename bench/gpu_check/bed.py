@@ -12,14 +12,16 @@ from torch import Tensor
 
 from node.engine.plan import PAGE
 from node.model.config import ModelConfig
+from node.model.families import parse_config
 from node.model.qwen import Qwen
 from node.model.weights import assemble, published_shapes
 from node.run.buckets import BUCKETS
 from node.run.compiles import Compiles
 from node.run.graph_runner import GraphRunner
 from node.run.measure import measured_workspace
-from node.run.memory import MemoryPlan, plan_memory
+from node.run.memory import MemoryPlan, MemoryShares, plan_memory
 from node.run.model_runner import ModelRunner
+from node.settings import Settings
 
 DEMO = Path(__file__).parents[2] / "weights" / "demo"
 QWEN3_5_9B: dict[str, Any] = {
@@ -139,6 +141,7 @@ class Bed:
             context=size.context,
             sequences=size.sequences,
             step_tokens=size.step_tokens,
+            shares=Settings().part(MemoryShares),
             workspace=workspace,
         )
 
@@ -158,4 +161,4 @@ class Bed:
 
 def config_of(tiny: bool) -> ModelConfig:
     """The 9B, or the demo model's shape."""
-    return ModelConfig.parse(json.loads((DEMO / "config.json").read_text()) if tiny else QWEN3_5_9B)
+    return parse_config(json.loads((DEMO / "config.json").read_text()) if tiny else QWEN3_5_9B)

@@ -19,10 +19,12 @@ from node.api.model_service import ModelService
 from node.api.routes import build_routes, render_error
 from node.chat.chat import Chat
 from node.engine.engine import Engine
+from node.engine.limits import EngineLimits
 from node.engine.plan import PAGE
 from node.engine.scheduler import Budget, Scheduler
 from node.http.limits import HttpLimits
 from node.http.server import Server
+from node.settings import Settings
 from node.telemetry.metrics import Metrics
 
 KEY = "b3os_gpu_check"
@@ -53,12 +55,14 @@ async def _serve(bed: Bed) -> list[tuple[int, dict, float]]:
         plan.sequences
     )
     scheduler = Scheduler(plan.pages, plan.state_slots, size.context, budget, bool(plan.slot_bytes))
-    engine = Engine(scheduler, bed.static, ahead=bed.static if bed.device.type == "cuda" else None)
+    settings = Settings()
+    ahead = bed.static if bed.device.type == "cuda" else None
+    engine = Engine(scheduler, bed.static, settings.part(EngineLimits), ahead)
     engine.start(asyncio.get_running_loop())
     with (
         ThreadPoolExecutor(2) as workers,
         ThreadPoolExecutor(size.clients) as clients,
-        Compiler() as compiler,
+        Compiler(settings.queue_schema_bytes) as compiler,
     ):
         parts = ModelService(
             name="b3os/check",
@@ -67,7 +71,7 @@ async def _serve(bed: Bed) -> list[tuple[int, dict, float]]:
             width=bed.config.vocab_size,
             stop_ids=frozenset({chat.tokenizer.control["<|im_end|>"]}),
             first_token_timeout=SECONDS,
-            max_wait=SECONDS,
+            queue_timeout=SECONDS,
             chat=chat,
             engine=engine,
             keyring=Keyring(frozenset({hash_key(KEY)})),
@@ -75,7 +79,7 @@ async def _serve(bed: Bed) -> list[tuple[int, dict, float]]:
             compiler=compiler,
         )
         metrics = Metrics(parts.name, PAGE, {}, lambda: engine.snapshot, lambda: bed.compiles.after_ready)
-        server = Server(build_routes(parts, metrics), render_error, HttpLimits())
+        server = Server(build_routes(parts, metrics), render_error, settings.part(HttpLimits))
         await server.start("127.0.0.1", 0)
         loop = asyncio.get_running_loop()
         asked = [

@@ -9,21 +9,21 @@ from typing import Self, TypeVar
 
 from node.api.errors import ApiError
 
-# An ordinary tool takes 5 ms; the worst 90 kB that are let through take 0.7 s, so that this is some 8 s of them.
-MOST_WAITING = 2**20  # bytes of requests
 T = TypeVar("T")
 
 
 class Compiler:
     """One thread: nobody may buy more of the machine with more schemas."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_waiting: int) -> None:
+        """`most_waiting` bytes of requests."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="compile")
+        self._most_waiting = most_waiting
         self._waiting = 0
 
     async def run(self, work: Callable[[], T], size: int) -> T:
         """`work()`, of a request of `size` bytes; raises ApiError when too many wait before it."""
-        if self._waiting and self._waiting + size > MOST_WAITING:
+        if self._waiting and self._waiting + size > self._most_waiting:
             raise ApiError("overloaded", "too many schemas wait to be compiled; try again")
         self._waiting += size
         try:

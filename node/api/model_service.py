@@ -38,7 +38,7 @@ class ModelService:
     width                rows of the model's table of tokens, padding included
     stop_ids             sampling one of these ends the turn
     first_token_timeout  seconds that the head of a stream waits for the first token
-    max_wait             seconds that a request may wait for its first step
+    queue_timeout        seconds that a request may wait for its first step
     """
 
     name: str
@@ -47,7 +47,7 @@ class ModelService:
     width: int
     stop_ids: frozenset[int]
     first_token_timeout: float
-    max_wait: float
+    queue_timeout: float
     chat: Chat
     engine: Engine
     keyring: Keyring
@@ -111,7 +111,7 @@ class ModelService:
             await self.constraint(asked, prompt),
             organization,
             boundaries=prompt.turn_ends,
-            deadline=time.monotonic() + self.max_wait,
+            deadline=time.monotonic() + self.queue_timeout,
         )
         parser = self.chat.output_parser(
             prompt, asked.conversation.tools, asked.stops, asked.constraints.parallel

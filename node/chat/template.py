@@ -11,10 +11,7 @@ from typing import Any, NoReturn
 import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from node.chat.checkpoint import CheckpointError, read_json, read_text
-
-TEMPLATE_FILE = "chat_template.jinja"
-CONFIG_FILE = "tokenizer_config.json"
+from node.checkpoint import CHAT_TEMPLATE, TOKENIZER_CONFIG, CheckpointError, CheckpointFolder
 
 
 class TemplateError(Exception):
@@ -35,13 +32,18 @@ class Template:
     @classmethod
     def read(cls, folder: Path) -> Template:
         """The template of a checkpoint: its own file first, as that is the newer convention."""
-        config = read_json(folder / CONFIG_FILE) or {}
-        source = read_text(folder / TEMPLATE_FILE)
+        files = CheckpointFolder(folder)
+        config = files.read_json(TOKENIZER_CONFIG) or {}
+        name, source = CHAT_TEMPLATE, files.read_text(CHAT_TEMPLATE)
         if source is None:
-            source = _of_config(config.get("chat_template"))
+            name = TOKENIZER_CONFIG
+            with files.reading(name, "a list of templates"):
+                source = _of_config(config.get("chat_template"))
         if source is None:
-            raise CheckpointError(f"{folder}: no chat template, neither {TEMPLATE_FILE} nor in {CONFIG_FILE}")
-        return cls(source, _token_names(config))
+            missing = f"no chat template, neither {CHAT_TEMPLATE} nor in {TOKENIZER_CONFIG}"
+            raise CheckpointError(missing, path=folder)
+        with files.reading(name, "a chat template"):
+            return cls(source, _token_names(config))
 
     def render(
         self,
@@ -68,7 +70,7 @@ def _of_config(template: object) -> str | None:
         named = {entry["name"]: entry["template"] for entry in template}
         if isinstance(default := named.get("default"), str):
             return default
-        raise CheckpointError(f"chat_template of {CONFIG_FILE}: none is named default, but {sorted(named)}")
+        raise CheckpointError(f"none is named default, but {sorted(named)}", key="chat_template")
     return None
 
 

@@ -15,10 +15,7 @@ from typing import Any
 
 import tokenizers
 
-from node.chat.checkpoint import CheckpointError, read_json
-
-TOKENIZER_FILE = "tokenizer.json"
-CONFIG_FILE = "tokenizer_config.json"
+from node.checkpoint import TOKENIZER, TOKENIZER_CONFIG, CheckpointError, CheckpointFolder
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -53,15 +50,11 @@ class Tokenizer:
     @classmethod
     def read(cls, folder: Path) -> Tokenizer:
         """The tokenizer of a checkpoint's folder."""
-        definition = read_json(folder / TOKENIZER_FILE)
-        if definition is None:
-            raise CheckpointError(f"{folder}: no {TOKENIZER_FILE}")
-        try:
-            return cls(definition, read_json(folder / CONFIG_FILE) or {})
-        except CheckpointError as error:
-            raise CheckpointError(f"{folder / TOKENIZER_FILE}: {error}") from error
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise CheckpointError(f"{folder / TOKENIZER_FILE}: not a tokenizer: {error!r}") from error
+        files = CheckpointFolder(folder)
+        definition = files.demand_json(TOKENIZER)
+        config = files.read_json(TOKENIZER_CONFIG) or {}
+        with files.reading(TOKENIZER, "a tokenizer"):
+            return cls(definition, config)
 
     def encode(self, text: str) -> list[int]:
         """The ids of text, none of them a control token's, whatever the text says."""

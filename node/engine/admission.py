@@ -16,7 +16,6 @@ from node.engine.prefix_cache import Hit, PrefixCache
 from node.engine.sequence import Sequence, pages_of
 
 LOOKAHEAD = 64  # sequences that wait for another's prefix and may be passed: a microsecond each
-MOST_PROMPTS = 32  # an organization's, begun and not done: more would only hold pages and rows
 
 
 class Admitted(NamedTuple):
@@ -33,11 +32,13 @@ class Admission:
     that another computes is passed.
     """
 
-    def __init__(self, table: BatchTable, prefix_cache: PrefixCache) -> None:
+    def __init__(self, table: BatchTable, prefix_cache: PrefixCache, partial_prefills: int) -> None:
+        """`partial_prefills` of an organization may be begun and not done."""
         self.waiting = FairQueue()
         self.lengths = OutputLengths()
         self._table = table
         self._prefix_cache = prefix_cache
+        self._partial_prefills = partial_prefills
         self._deadline = math.inf  # the earliest of those that wait, or earlier
 
     def add(self, sequence: Sequence) -> None:
@@ -64,7 +65,7 @@ class Admission:
         passed: set[Sequence] = set()
         begun = Counter(sequence.organization for sequence in prompts)
         while self.waiting and self._table.pool.free and len(passed) < LOOKAHEAD:
-            full = [name for name, count in begun.items() if count >= MOST_PROMPTS]
+            full = [name for name, count in begun.items() if count >= self._partial_prefills]
             sequence = self.waiting.first(passed, full)
             if sequence is None:
                 break

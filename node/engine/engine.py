@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from node.engine.drain import DrainRate
 from node.engine.generation import Generation
+from node.engine.limits import EngineLimits
 from node.engine.plan import GetSamplingMetadata, StepPlan
 from node.engine.recording import Recorder
 from node.engine.sampling_metadata_builder import SamplingMetadataBuilder
@@ -30,7 +31,6 @@ log = logging.getLogger("node.engine")
 SETTLED_SECONDS = (
     0.1  # of idleness, before the books are audited: tens of milliseconds that nobody should wait for
 )
-QUEUED_TOKENS = 2**22  # of prompts that wait: 32 MiB of ids, and minutes of work for any one device
 
 
 class StepHandle(Protocol):
@@ -76,23 +76,19 @@ class Engine:
         self,
         scheduler: Scheduler,
         runner: StepRunner,
-        queue: int = 1024,
+        limits: EngineLimits,
         ahead: OverlappedRunner | None = None,
         recorder: Recorder | None = None,
-        queued_tokens: int = QUEUED_TOKENS,
     ) -> None:
-        """`queue` bounds the sequences that wait and `queued_tokens` their prompts; more are refused.
-
-        With `ahead` each step is planned and launched while the one before it runs.
-        """
+        """With `ahead` each step is planned and launched while the one before it runs."""
         self._scheduler = scheduler
         self._runner = runner
         self._ahead = ahead
         self._recorder = recorder
         self._metadata_builder = SamplingMetadataBuilder()
         self._flight: tuple[Step, StepHandle] | None = None
-        self._most_live = scheduler.budget.sequences + queue
-        self._most_tokens = queued_tokens
+        self._most_live = scheduler.budget.sequences + limits.queue_requests
+        self._most_tokens = limits.queue_tokens
         self._inbox: deque[Callable[[], None]] = deque()
         self._wake = threading.Event()
         self._stopping = False
@@ -104,7 +100,7 @@ class Engine:
         self._drain = DrainRate()
         self._dead = False
         self.accepting = True  # false while the node drains
-        self.health = Health(progress_at=time.monotonic())
+        self.health = Health(limits.unhealthy_timeout, limits.watchdog_timeout, progress_at=time.monotonic())
         # written by the engine thread, whole, once a step
         self.snapshot = self._picture(steps=0, failures=0)
 
@@ -262,7 +258,11 @@ class Engine:
             self._retire(step, ids)
 
     def _retire(self, step: Step, ids: NDArray[np.int64]) -> None:
-        self._done(self._scheduler.retire(step, ids), failures=0)
+        progress = self._scheduler.retire(step, ids)
+        for sequence, _, finish_reason in progress:
+            if finish_reason is FinishReason.ERROR:
+                log.error("%s: its logits were not finite numbers; it ends alone", sequence.id)
+        self._done(progress, failures=0)
 
     def _fail(self, step: Step) -> None:
         log.exception("a step failed; its requests: %s", " ".join(row.id for row in step.sequences))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 PAGE = 64  # tokens of KV in a page; also the chunk of the delta rule and the only legal position of a cached state
+NO_TOKEN = -1  # sampled where a row's logits were no finite numbers
 SCRATCH = 0  # page 0 and slot 0 belong to no sequence: padding reads and writes there
 
 
@@ -50,6 +51,11 @@ class StepPlan:
 
     future_tokens  int64   [F, 2]   (index in token_ids, index among the sampled ids of the step before): tokens
                                     that the host does not know yet
+
+    Of prompts that hold more than text:
+
+    rope_positions  int64  [3, N]   time, height and width, by which the heads turn; or empty, where all three are
+                                    the position
     """
 
     token_ids: NDArray[np.int64]
@@ -67,6 +73,7 @@ class StepPlan:
     skip_kv_write: NDArray[np.int64] = field(default_factory=_nothing)
     future_tokens: NDArray[np.int64] = field(default_factory=_no_pairs)
     min_p: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, dtype=np.float32))
+    rope_positions: NDArray[np.int64] = field(default_factory=_nothing)
 
     @property
     def rows(self) -> int:

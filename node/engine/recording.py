@@ -7,8 +7,11 @@ import dataclasses
 import json
 import logging
 import os
+import secrets
+import stat
 import time
 from collections.abc import Iterator
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,26 +22,35 @@ from node.engine.sequence import Sequence
 from node.engine.step import Progress, Step
 
 log = logging.getLogger("node.recording")
+OWNER_ALONE = 0o600
 FIELDS = tuple(field.name for field in dataclasses.fields(StepPlan))
 
 
 class Recorder:
     """Writes one JSON line an event; a plan's line is followed by its arrays, as numpy saves them.
 
-    Prompts are told by the keys of their pages: enough to see what they share, too little to read them.
-    A disk that fills up ends the recording and not the engine.
+    Only its owner may read the file. Organizations and the pages of prompts are told by keyed hashes, whose key is
+    forgotten with the recording: enough to see what is shared, too little to find out by guessing. Ids of tokens, in
+    which prompts and answers could be read, are zeros unless `texts` is set. A disk that fills up ends the recording
+    and not the engine.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._file: BinaryIO = path.open("wb")
+    def __init__(self, path: Path, texts: bool = False) -> None:
+        """Raises OSError."""
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, OWNER_ALONE)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.fchmod(descriptor, OWNER_ALONE)  # of a file that was there before
+        self._file: BinaryIO = os.fdopen(descriptor, "wb")
         self._began = time.monotonic()
+        self._salt = secrets.token_bytes(16)
+        self._texts = texts
 
     def arrival(self, sequence: Sequence) -> None:
-        pages = [key.hex() for key in sequence.page_keys(len(sequence.prompt) // PAGE)]
+        pages = [self._hidden(key) for key in sequence.page_keys(len(sequence.prompt) // PAGE)]
         self._event(
             "arrival",
             id=sequence.id,
-            organization=sequence.organization,
+            organization=self._hidden(sequence.organization.encode()),
             prompt=len(sequence.prompt),
             pages=pages,
             boundaries=sequence.boundaries,
@@ -49,10 +61,11 @@ class Recorder:
         self._event("plan", rows=[sequence.id for sequence in step.sequences], decoding=step.decoding)
         with self._writing():
             for name in FIELDS:
-                np.save(self._file, getattr(step.plan, name))
+                values = getattr(step.plan, name)
+                np.save(self._file, values if self._texts or name != "token_ids" else np.zeros_like(values))
 
     def progress(self, progress: list[Progress]) -> None:
-        ids = {sequence.id: ids for sequence, ids, _ in progress if ids}
+        ids = {sequence.id: ids if self._texts else (0,) * len(ids) for sequence, ids, _ in progress if ids}
         ends = {
             sequence.id: {
                 "finish_reason": finish_reason,
@@ -67,6 +80,9 @@ class Recorder:
     def close(self) -> None:
         with self._writing():
             self._file.close()
+
+    def _hidden(self, data: bytes) -> str:
+        return blake2b(data, key=self._salt, digest_size=16).hexdigest()
 
     def _event(self, kind: str, **facts: Any) -> None:
         line = {"event": kind, "at": round(time.monotonic() - self._began, 6), **facts}

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from node.engine.admission import Admission
 from node.engine.batch_table import BatchTable
 from node.engine.chunks import share
-from node.engine.plan import PAGE, SCRATCH
+from node.engine.plan import NO_TOKEN, PAGE, SCRATCH
 from node.engine.prefix_cache import PrefixCache
 from node.engine.sequence import FinishReason, Sequence
 from node.engine.step import Chunk, Progress, Restore, Save, Step, compose, filled_pages
@@ -20,14 +20,16 @@ from node.engine.step import Chunk, Progress, Restore, Save, Step, compose, fill
 class Budget:
     """How much one step may hold.
 
-    sequences     rows at most
-    tokens        tokens at most, when no sequence decodes
-    mixed_tokens  prompt tokens at most beside decoding rows, so that a long prompt does not stall them
+    sequences         rows at most
+    tokens            tokens at most, when no sequence decodes
+    mixed_tokens      prompt tokens at most beside decoding rows, so that a long prompt does not stall them
+    partial_prefills  prompts of one organization that are begun and not done
     """
 
     sequences: int = 256
     tokens: int = 2048
     mixed_tokens: int = 512
+    partial_prefills: int = 32
 
     def with_sequences(self, sequences: int) -> Budget:
         """The same budget for as many sequences as memory holds."""
@@ -66,7 +68,7 @@ class Scheduler:
         self.table = BatchTable(rows, context)
         self.prefix_cache = PrefixCache(pages, rows + 1, state_slots - rows if recurrent else 0, recurrent)
         self.pages = self.prefix_cache.pages
-        self.admission = Admission(self.table, self.prefix_cache)
+        self.admission = Admission(self.table, self.prefix_cache, budget.partial_prefills)
         self.waiting = self.admission.waiting
         self.running: list[Sequence] = []  # in order of admission
         self.counts = Counts()
@@ -147,6 +149,10 @@ class Scheduler:
         progress = [done for chunk in step.chunks if (done := self._book(chunk)) is not None]
         for sequence, token in zip(step.sampling, sampled.tolist(), strict=True):
             if sequence.finish_reason is not None:  # it ended while this step was in flight
+                continue
+            if token == NO_TOKEN:  # whatever this row asked for, the others have their tokens
+                self._end(sequence, FinishReason.ERROR)
+                progress.append(Progress(sequence, (), FinishReason.ERROR))
                 continue
             output, finish_reason = sequence.output, None
             output.append(token)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from node.engine.page_keys import PromptItem, chain, key_of
 from node.engine.plan import PAGE
 from node.engine.sampling import Sampling
 from node.engine.seen import Seen
 
 if TYPE_CHECKING:
     from node.engine.constraint import Constraint
-
-KEY_BYTES = 16  # of BLAKE2b: 2**64 pages before two are likely to share a key, and nobody can aim for it
 
 
 class FinishReason(StrEnum):
@@ -43,6 +41,7 @@ class Sequence:
     boundaries    token counts, ascending, where a later prompt may part from this one: ends of turns. Few, for
                   each costs a slot; none means the prompt's end
     deadline      time.monotonic() seconds by which it must have begun, or None
+    items         what of the prompt its ids do not tell, for its pages' keys
 
     constrained  how much of the output the constraint has seen
     seen         the ids that its penalties are about, or None where it has none
@@ -62,6 +61,7 @@ class Sequence:
     organization: str = ""
     boundaries: tuple[int, ...] = ()
     deadline: float | None = None
+    items: tuple[PromptItem, ...] = ()
     constrained: int = 0
     seen: Seen | None = None
     output: list[int] = field(default_factory=list)
@@ -76,6 +76,8 @@ class Sequence:
             raise ValueError("a prompt holds at least one token")
         if self.limit < 0:
             raise ValueError(f"limit must not be negative, is {self.limit}")
+        if not all(0 <= item.start < item.end <= len(self.prompt) for item in self.items):
+            raise ValueError(f"items {self.items} are not all in a prompt of {len(self.prompt)}")
         if not all(0 <= end <= len(self.prompt) for end in self.boundaries):
             raise ValueError(f"boundaries {self.boundaries} are not all in a prompt of {len(self.prompt)}")
         if self.sampling.penalised:
@@ -105,25 +107,13 @@ class Sequence:
         return np.concatenate([self.prompt[start:], output])
 
     def page_keys(self, count: int) -> list[bytes]:
-        """The keys of its first `count` pages, which must be full.
-
-        A key is a digest of the page's tokens and the key before it, and the first of the organization: equal
-        keys mean equal prefixes of one organization.
-        """
+        """The keys of its first `count` pages, which must be full. The chain begins with the organization."""
         done = len(self.keys)
         if done < count:
-            key = self.keys[-1] if self.keys else _digest(self.organization.encode())
-            data = self.tokens(done * PAGE, count * PAGE).astype(np.int32).tobytes()
-            step = PAGE * 4
-            for at in range(0, len(data), step):
-                key = _digest(key + data[at : at + step])
-                self.keys.append(key)
+            before = self.keys[-1] if self.keys else key_of(self.organization.encode())
+            self.keys += chain(before, self.tokens(done * PAGE, count * PAGE), done, self.items)
         return self.keys[:count]
 
 
 def pages_of(tokens: int) -> int:
     return -(-tokens // PAGE)
-
-
-def _digest(data: bytes) -> bytes:
-    return blake2b(data, digest_size=KEY_BYTES).digest()

@@ -37,15 +37,15 @@ def seconds(phase: Phase, limits: HttpLimits) -> float | None:
     """How long a phase may last. A handler may take as long as it wants; the engine has its own deadlines."""
     match phase:
         case Phase.IDLE:
-            return limits.idle_seconds
+            return limits.idle_timeout
         case Phase.HEAD:
-            return limits.head_seconds
+            return limits.header_timeout
         case Phase.BODY | Phase.DROP:
-            return limits.body_seconds
+            return limits.body_timeout
         case Phase.LINGER:
-            return limits.linger_seconds
+            return limits.linger_timeout
         case Phase.CLOSED:
-            return limits.stall_seconds
+            return limits.send_timeout
         case Phase.ANSWER:
             return None
 
@@ -95,7 +95,7 @@ class Connection(asyncio.Protocol):
                 self._drop_body(data)
             case Phase.LINGER:
                 self._lingered += len(data)
-                if self._lingered > self._service.limits.linger_bytes:
+                if self._lingered > self._service.limits.max_linger:
                     self.abandon()
             case Phase.CLOSED:
                 pass
@@ -143,7 +143,7 @@ class Connection(asyncio.Protocol):
             if self._phase not in RESTING or self._task is not None or line.flow.held:
                 break
             try:
-                head = line.inbox.take_head(self._service.limits.max_header_bytes)
+                head = line.inbox.take_head(self._service.limits.max_header)
             except Fault as fault:
                 self._refuse(fault)
                 break
@@ -309,7 +309,7 @@ class Connection(asyncio.Protocol):
         held_since = self._line.flow.held_since
         limit = seconds(self._phase, limits)
         if held_since is not None and self._phase not in ENDING:
-            self._timer.set(held_since + limits.stall_seconds)
+            self._timer.set(held_since + limits.send_timeout)
         else:
             self._timer.set(None if limit is None else self._since + limit)
 

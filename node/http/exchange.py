@@ -21,7 +21,7 @@ class Exchange:
 
     def __init__(self, limits: HttpLimits) -> None:
         self._limits = limits
-        self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.max_header_bytes)
+        self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.max_header)
         self._kept = bytearray()
         self._chunks = 0
         self.method = ""
@@ -89,7 +89,7 @@ class Exchange:
         encoding = self.headers.get("content-encoding") or "identity"
         if encoding.lower() != "identity":
             raise Fault("unsupported_encoding")
-        if self.length is not None and self.length > self._limits.max_body_bytes:
+        if self.length is not None and self.length > self._limits.max_body:
             raise Fault("body_too_large")
 
     def receive(self, data: bytes, *, keep: bool = True) -> None:
@@ -112,7 +112,7 @@ class Exchange:
         if self._chunks > FREE_CHUNKS and self.received < self._chunks * MIN_CHUNK_BYTES:
             raise Fault("malformed", "The body is cut into too many tiny chunks.")
         if keep:
-            if self.received > self._limits.max_body_bytes:
+            if self.received > self._limits.max_body:
                 raise Fault("body_too_large")
             self._kept += event.data
 

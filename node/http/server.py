@@ -22,8 +22,8 @@ class Server:
     answer; request is None where the head could not be parsed. It runs on the loop thread and must not raise.
     """
 
-    def __init__(self, router: Router, render_error: RenderError, limits: HttpLimits | None = None) -> None:
-        self._service = Service(router, render_error, limits or HttpLimits())
+    def __init__(self, router: Router, render_error: RenderError, limits: HttpLimits) -> None:
+        self._service = Service(router, render_error, limits)
         self._listeners: list[asyncio.Server] = []
 
     @property
@@ -52,7 +52,7 @@ class Server:
         """Serves these routes from now on; requests that run keep the handler they have."""
         self._service.router = router
 
-    async def shutdown(self, grace: float | None = None) -> None:
+    async def shutdown(self, grace: float) -> None:
         """Stops listening, lets running requests finish for `grace` seconds, then cancels them.
 
         Idle connections close at once. Answers whose head is not out yet carry `Connection: close`.
@@ -63,7 +63,7 @@ class Server:
             listener.close()
         for member in list(service.members):
             member.drain()
-        if not await self._emptied(service.limits.drain_seconds if grace is None else grace):
+        if not await self._emptied(grace):
             for member in list(service.members):
                 member.abandon()
             await self._emptied(CANCEL_SECONDS)

@@ -30,10 +30,10 @@ class Batch:
     """One step over N tokens: rows of one token first, then rows of several.
 
     token_ids     int64 [N]
-    positions     int64 [N]  position of each token in its sequence
+    positions     int64 [N]  by which the heads turn; [3, N] where time, height and width differ
     slot_mapping  int64 [N]  page · 64 + offset, where its key and value go
     decode        rows of one token, or None
-    prompt        rows of several tokens, or None
+    prefill       rows of several tokens, or None
     """
 
     token_ids: Tensor

@@ -1,19 +1,15 @@
-"""What a checkpoint's config.json says of the network, checked and with every size derived from it."""
+"""The sizes of one network, checked when they were read, and every other size derived from them."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from node.model.rope_config import ConfigError, RopeConfig
+from node.checkpoint import CheckpointError
+from node.model.fields import size
+from node.model.rope_config import RopeConfig
 
-__all__ = ["ConfigError", "DeltaConfig", "ModelConfig"]
-
-KINDS = {"qwen2": "qwen2", "qwen3": "qwen3", "qwen3_5": "qwen3_5", "qwen3_5_text": "qwen3_5"}
-EXPERT_KEYS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_intermediate_size")
 RING = 8  # tokens whose state writes may be deferred: kernels.delta_ring's, which would load torch
 FULL, DELTA = "full_attention", "linear_attention"
 
@@ -27,6 +23,21 @@ class DeltaConfig:
     key_dim: int
     value_dim: int
     conv_kernel: int
+
+    @classmethod
+    def parse(cls, text: Mapping[str, Any]) -> DeltaConfig:
+        """Read `linear_num_key_heads` and its like. Raises CheckpointError."""
+        delta = cls(
+            key_heads=size(text, "linear_num_key_heads"),
+            value_heads=size(text, "linear_num_value_heads"),
+            key_dim=size(text, "linear_key_head_dim", 128),
+            value_dim=size(text, "linear_value_head_dim", 128),
+            conv_kernel=size(text, "linear_conv_kernel_dim", 4),
+        )
+        if delta.value_heads % delta.key_heads:
+            message = f"{delta.value_heads} is no multiple of {delta.key_heads} key heads"
+            raise CheckpointError(message, key="linear_num_value_heads")
+        return delta
 
     @property
     def key_width(self) -> int:
@@ -49,13 +60,14 @@ class DeltaConfig:
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """One dense Qwen network (model_type qwen2, qwen3, qwen3_5).
+    """One network of full-attention and delta layers, without experts.
 
-    tied is None where the configuration does not say; the loader then looks for `lm_head.weight`.
-    context is in tokens. zero_centred: norms store their scale less one (all but the delta layers' own).
+    family: its row of node.model.families. tied is None where the configuration does not say; the loader then looks
+    for `lm_head.weight`. context is in tokens. zero_centred: norms store their scale less one (all but the delta
+    layers' own).
     """
 
-    kind: str
+    family: str
     vocab_size: int
     hidden_size: int
     intermediate_size: int
@@ -72,62 +84,6 @@ class ModelConfig:
     qkv_bias: bool
     zero_centred: bool
     delta: DeltaConfig | None
-
-    @classmethod
-    def read(cls, folder: Path) -> ModelConfig:
-        """Raises ConfigError, and FileNotFoundError where the folder holds no config.json."""
-        try:
-            config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        except json.JSONDecodeError as error:
-            raise ConfigError(f"config.json is not JSON: {error}") from error
-        if not isinstance(config, dict):
-            raise ConfigError("config.json is not an object")
-        return cls.parse(config)
-
-    @classmethod
-    def parse(cls, config: Mapping[str, Any]) -> ModelConfig:
-        """config: the whole of config.json, with the text part nested in `text_config` or flat."""
-        text: Mapping[str, Any] = config.get("text_config") or config
-        name = text.get("model_type", config.get("model_type"))
-        _refuse_experts(str(name), text)
-        if name not in KINDS:
-            raise ConfigError(f"model_type: {name!r} is not supported ({', '.join(KINDS)} are)")
-        kind = KINDS[name]
-        hybrid = kind == "qwen3_5"
-        _refuse(text, "hidden_act", "silu")
-        if kind != "qwen2":
-            _refuse(text, "attention_bias", False)
-        if hybrid:
-            _refuse(text, "output_gate_type", "swish")
-            _refuse(text, "mamba_ssm_dtype", "float32")
-        if text.get("use_sliding_window"):
-            raise ConfigError("use_sliding_window: sliding windows are not supported")
-        heads, hidden = _size(text, "num_attention_heads"), _size(text, "hidden_size")
-        kv_heads = _size(text, "num_key_value_heads", heads)
-        if heads % kv_heads:
-            raise ConfigError(f"num_key_value_heads: {heads} query heads are no multiple of {kv_heads}")
-        # The defaults are those of the published classes: configs leave out what equals them.
-        head_dim = _size(text, "head_dim", {"qwen3_5": 256, "qwen3": 128, "qwen2": hidden // heads}[kind])
-        types = _layer_types(text, hybrid)
-        return cls(
-            kind=kind,
-            vocab_size=_size(text, "vocab_size"),
-            hidden_size=hidden,
-            intermediate_size=_size(text, "intermediate_size"),
-            heads=heads,
-            kv_heads=kv_heads,
-            head_dim=head_dim,
-            norm_eps=float(text.get("rms_norm_eps", 1e-6)),
-            context=_size(text, "max_position_embeddings"),
-            rope=RopeConfig.parse(text, head_dim, 0.25 if hybrid else 1.0),
-            layer_types=types,
-            tied=_tied(config, text),
-            output_gate=hybrid and bool(text.get("attn_output_gate", True)),
-            qk_norm=kind != "qwen2",
-            qkv_bias=kind == "qwen2",
-            zero_centred=hybrid,
-            delta=_delta(text) if DELTA in types else None,
-        )
 
     @property
     def layers(self) -> int:
@@ -188,60 +144,3 @@ class ModelConfig:
         d = self.delta
         entry = d.key_heads * d.key_dim + d.value_heads * (d.value_dim + 1)
         return len(self.delta_layers) * RING * entry * 4
-
-
-def _size(text: Mapping[str, Any], key: str, default: int | None = None) -> int:
-    value = text.get(key)
-    value = default if value is None else value
-    if value is None:
-        raise ConfigError(f"{key}: missing")
-    if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
-        raise ConfigError(f"{key}: {value!r} is not a positive whole number")
-    return value
-
-
-def _refuse(text: Mapping[str, Any], key: str, only: object) -> None:
-    if text.get(key, only) != only:
-        raise ConfigError(f"{key}: {text[key]!r} is not supported (only {only!r} is)")
-
-
-def _refuse_experts(name: str, text: Mapping[str, Any]) -> None:
-    present = [key for key in EXPERT_KEYS if text.get(key)]
-    if "moe" in name or present:
-        where = present[0] if present else "model_type"
-        raise ConfigError(f"{where}: mixture-of-experts models are not supported (model_type {name!r})")
-
-
-def _layer_types(text: Mapping[str, Any], hybrid: bool) -> tuple[str, ...]:
-    count = _size(text, "num_hidden_layers")
-    types = text.get("layer_types")
-    if types is None:
-        every = _size(text, "full_attention_interval", 4) if hybrid else 1
-        types = [FULL if (n + 1) % every == 0 else DELTA for n in range(count)]
-    allowed = {FULL, DELTA} if hybrid else {FULL}
-    strange = sorted(set(types) - allowed)
-    if strange:
-        raise ConfigError(f"layer_types: {strange} are not supported")
-    if len(types) != count:
-        raise ConfigError(f"layer_types: {len(types)} entries for {count} layers")
-    return tuple(types)
-
-
-def _tied(config: Mapping[str, Any], text: Mapping[str, Any]) -> bool | None:
-    said = [part["tie_word_embeddings"] for part in (config, text) if "tie_word_embeddings" in part]
-    return any(said) if said else None
-
-
-def _delta(text: Mapping[str, Any]) -> DeltaConfig:
-    delta = DeltaConfig(
-        key_heads=_size(text, "linear_num_key_heads"),
-        value_heads=_size(text, "linear_num_value_heads"),
-        key_dim=_size(text, "linear_key_head_dim", 128),
-        value_dim=_size(text, "linear_value_head_dim", 128),
-        conv_kernel=_size(text, "linear_conv_kernel_dim", 4),
-    )
-    if delta.value_heads % delta.key_heads:
-        raise ConfigError(
-            f"linear_num_value_heads: {delta.value_heads} is no multiple of {delta.key_heads} key heads"
-        )
-    return delta

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -15,14 +17,13 @@ from node.model.config import ModelConfig
 from node.model.delta import Delta
 from node.model.mlp import Mlp
 from node.model.rope import Rope
+from node.model.stops import real_vocabulary
+from node.model.weight_files import read_weights
 from node.model.weights import AttentionWeights, LayerWeights, Weights
 
 
 class Qwen:
-    """A Qwen network over paged keys and values and slots of recurrent state.
-
-    vocabulary: how many ids of the table are tokens; the rest is padding, which sampling must not choose.
-    """
+    """Implements Model for the Qwen families."""
 
     def __init__(self, config: ModelConfig, weights: Weights, vocabulary: int | None = None) -> None:
         self.config = config
@@ -32,6 +33,11 @@ class Qwen:
         self._mixers = [_mixer(config, layer, n) for n, layer in enumerate(weights.layers)]
         self._mlps = [Mlp(layer.mlp) for layer in weights.layers]
 
+    @classmethod
+    def load(cls, folder: Path, config: ModelConfig, dtype: torch.dtype, device: torch.device) -> Qwen:
+        """Of a checkpoint folder. Raises CheckpointError."""
+        return cls(config, read_weights(folder, config, dtype, device), real_vocabulary(folder))
+
     @property
     def dtype(self) -> torch.dtype:
         return self._weights.embedding.dtype
@@ -40,9 +46,13 @@ class Qwen:
     def device(self) -> torch.device:
         return self._weights.embedding.device
 
+    def allocate_cache(self, pages: int, state_slots: int, deferred: bool = False) -> Cache:
+        cache = Cache.allocate(self.config, pages, state_slots, self.dtype, self.device)
+        return cache.deferring() if deferred and self.config.delta is not None else cache
+
     @torch.inference_mode()
     def forward(self, batch: Batch, cache: Cache) -> Tensor:
-        """Hidden states [N, H] after the final norm, in the model's type; the cache takes keys and states."""
+        """Hidden states after the final norm."""
         config, weights = self.config, self._weights
         form = (config.norm_eps, config.zero_centred)
         tables = self._rope.tables(batch.positions)
@@ -62,7 +72,6 @@ class Qwen:
 
     @torch.inference_mode()
     def logits(self, hidden: Tensor, out: Tensor | None = None) -> Tensor:
-        """float32 [S, V] from hidden states [S, H], padding ids included; written to `out` where that is given."""
         logits = linear(hidden, self._weights.head)
         return logits.float() if out is None else out.copy_(logits)
 

@@ -21,15 +21,29 @@ class Rope:
             frequencies = stretched(frequencies, config, config.yarn)
             self._scale = config.yarn.attention_scale
         self._frequencies = frequencies.to(device)
+        self._axes = None if config.sections is None else interleaved_axes(*config.sections).to(device)
 
     def tables(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """(cos, sin), float32 [N, R] each, for positions int64 [N].
+        """(cos, sin), float32 [N, R] each, for positions int64 [N], or [3, N] on the axes time, height and width.
 
-        As kernels.attention_prologue wants them: the halves repeat, and the first half of sin is negated.
+        As kernels.attention_prologue wants them: the halves repeat, and the first half of sin is negated. Raises
+        ValueError for three axes where the model has one.
         """
-        angles = positions[:, None].float() * self._frequencies
+        angles = positions[..., None].float() * self._frequencies
+        if positions.dim() == 2:
+            if self._axes is None:
+                raise ValueError("positions: on three axes, and the model's have one")
+            angles = angles.gather(0, self._axes.expand(1, *angles.shape[1:]))[0]
         cos, sin = angles.cos() * self._scale, angles.sin() * self._scale
         return torch.cat([cos, cos], dim=-1), torch.cat([-sin, sin], dim=-1)
+
+
+def interleaved_axes(time: int, height: int, across: int) -> Tensor:
+    """int64 [R / 2]: the axis of each angle. They alternate as long as the other axes have angles left."""
+    axes = torch.zeros(time + height + across, dtype=torch.int64)
+    axes[1 : 3 * height : 3] = 1
+    axes[2 : 3 * across : 3] = 2
+    return axes
 
 
 def stretched(frequencies: Tensor, config: RopeConfig, yarn: Yarn) -> Tensor:

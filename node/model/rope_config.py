@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-
-class ConfigError(ValueError):
-    """A checkpoint's configuration lacks a key or asks for something this forward pass does not do."""
+from node.checkpoint import CheckpointError
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,45 +31,66 @@ class Yarn:
 
 @dataclass(frozen=True, slots=True)
 class RopeConfig:
-    """theta: base of the angles; width: entries of a head that turn (even); yarn: stretching, if any."""
+    """How the heads turn.
+
+    theta     base of the angles
+    width     entries of a head that turn, even
+    yarn      stretching, if any
+    sections  angles that belong to time, height and width, interleaved; None where positions have one axis
+    """
 
     theta: float
     width: int
     yarn: Yarn | None = None
+    sections: tuple[int, int, int] | None = None
 
     @classmethod
     def parse(cls, text: Mapping[str, Any], head_dim: int, partial: float) -> RopeConfig:
         """Read `rope_parameters`, or the older `rope_theta` with `rope_scaling`.
 
-        partial is the share of a head that turns where the configuration does not say. Raises ConfigError on
+        partial is the share of a head that turns where the configuration does not say. Raises CheckpointError on
         any kind of rope but default and yarn.
         """
         settings = text.get("rope_parameters") or {}
         if any(isinstance(value, Mapping) for value in settings.values()):
-            raise ConfigError("rope_parameters: settings that differ by layer type are not supported")
+            raise CheckpointError(
+                "settings that differ by layer type are not supported", key="rope_parameters"
+            )
         settings = {**(text.get("rope_scaling") or {}), **settings}
         theta = settings.get("rope_theta", text.get("rope_theta"))
         if theta is None:
-            raise ConfigError("rope_theta: missing, in rope_parameters and beside it")
+            raise CheckpointError("missing, in rope_parameters and beside it", key="rope_theta")
         share = settings.get("partial_rotary_factor", text.get("partial_rotary_factor", partial))
         width = int(head_dim * share)
         if width <= 0 or width % 2 or width > head_dim:
-            raise ConfigError(f"partial_rotary_factor: {share} of a head of {head_dim} is not an even width")
+            raise CheckpointError(
+                f"{share} of a head of {head_dim} is not an even width", key="partial_rotary_factor"
+            )
         kind = settings.get("rope_type", settings.get("type", "default"))
+        sections = _sections(settings, width)
         if kind == "default":
-            return cls(float(theta), width)
+            return cls(float(theta), width, sections=sections)
         if kind == "yarn":
-            return cls(float(theta), width, _yarn(settings, text))
-        raise ConfigError(f"rope_type: {kind!r} is not supported (default and yarn are)")
+            return cls(float(theta), width, _yarn(settings, text), sections)
+        raise CheckpointError(f"{kind!r} is not supported (default and yarn are)", key="rope_type")
+
+
+def _sections(settings: Mapping[str, Any], width: int) -> tuple[int, int, int] | None:
+    """None where they are not three parts of the angles: then positions have one axis, as those of text always do."""
+    sections = list(settings.get("mrope_section") or [])
+    if not settings.get("mrope_interleaved") or len(sections) != 3 or sum(sections) != width // 2:
+        return None
+    time, height, across = sections
+    return time, height, across
 
 
 def _yarn(settings: Mapping[str, Any], text: Mapping[str, Any]) -> Yarn:
     trained = settings.get("original_max_position_embeddings") or text.get("max_position_embeddings")
     factor = settings.get("factor")
     if not trained:
-        raise ConfigError("original_max_position_embeddings: missing for yarn")
+        raise CheckpointError("missing for yarn", key="original_max_position_embeddings")
     if not factor:
-        raise ConfigError("factor: missing for yarn")
+        raise CheckpointError("missing for yarn", key="factor")
     scale = settings.get("attention_factor")
     if scale is None:
         scale = _magnitude(factor, 1.0)

@@ -30,7 +30,7 @@ def batch_of(plan: StepPlan, device: torch.device, last_ids: Tensor | None = Non
         token_ids = token_ids.index_copy(0, index, last_ids[source])
     return Batch(
         token_ids=token_ids,
-        positions=tensor(plan.positions, device),
+        positions=tensor(plan.rope_positions if plan.rope_positions.size else plan.positions, device),
         slot_mapping=tensor(slot_mapping_of(plan), device),
         decode=_rows(plan, 0, split, device),
         prefill=_rows(plan, split, plan.rows, device),

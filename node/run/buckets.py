@@ -18,6 +18,8 @@ def bucket_of(rows: int, buckets: tuple[int, ...] = BUCKETS) -> int | None:
 def only_decodes(plan: StepPlan) -> bool:
     """Whether every row runs one token and samples the next, in order: what nearly all steps do.
 
-    A row that runs one token and samples none is the last of a state that is computed again: rare, and run eagerly.
+    A row that runs one token and samples none is the last of a state that is computed again: rare, and run eagerly,
+    as are positions on three axes, of which the static inputs have one.
     """
-    return plan.rows == plan.tokens and np.array_equal(plan.sample_rows, np.arange(plan.rows))
+    plain = plan.rows == plan.tokens and not plan.rope_positions.size
+    return plain and np.array_equal(plan.sample_rows, np.arange(plan.rows))

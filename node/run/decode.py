@@ -8,7 +8,7 @@ import torch
 
 from kernels.sample import sample
 from node.model.cache import Cache
-from node.model.qwen import Qwen
+from node.model.model import Model
 from node.run.inputs import Inputs
 
 
@@ -27,7 +27,7 @@ class Decode:
     ids     int64   [B]     sampled last; the next step's future_tokens read them
     """
 
-    def __init__(self, model: Qwen, cache: Cache, inputs: Inputs) -> None:
+    def __init__(self, model: Model, cache: Cache, inputs: Inputs) -> None:
         device, rows = model.device, inputs.rows
         self.inputs = inputs
         # One buffer for all buckets: a graph's own would each be kept, 1.6 GB for a vocabulary of 248k.

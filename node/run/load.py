@@ -8,18 +8,15 @@ import numpy as np
 import torch
 
 from node.engine.plan import PAGE, SCRATCH, StepPlan
-from node.model.checkpoint import read_weights
-from node.model.config import ModelConfig
-from node.model.qwen import Qwen
-from node.model.stops import real_vocabulary
+from node.model.families import FAMILIES, read_config
+from node.model.model import Model
 from node.run.model_runner import ModelRunner
 
 
-def load_model(folder: Path, dtype: torch.dtype, device: torch.device | str) -> Qwen:
-    """Read a checkpoint. Raises ConfigError, WeightError, and FileNotFoundError without a config.json."""
-    config = ModelConfig.read(folder)
-    weights = read_weights(folder, config, dtype, torch.device(device))
-    return Qwen(config, weights, real_vocabulary(folder))
+def load_model(folder: Path, dtype: torch.dtype, device: torch.device | str) -> Model:
+    """Read a checkpoint. Raises CheckpointError."""
+    config = read_config(folder)
+    return FAMILIES[config.family].build(folder, config, dtype, torch.device(device))
 
 
 def warm_up(runner: ModelRunner) -> None:

@@ -6,7 +6,7 @@ import gc
 
 import torch
 
-from node.model.qwen import Qwen
+from node.model.model import Model
 from node.run.buckets import BUCKETS
 from node.run.graph_runner import GraphRunner
 from node.run.model_runner import ModelRunner
@@ -14,7 +14,7 @@ from node.run.warm import warm_all
 
 
 def measured_workspace(
-    model: Qwen,
+    model: Model,
     context: int,
     step_tokens: int,
     sequences: int,

@@ -8,11 +8,21 @@ from node.engine.plan import PAGE
 from node.model.config import DeltaConfig, ModelConfig
 
 DTYPE_BYTES = {"bfloat16": 2, "float32": 4}
-USABLE = 0.92  # the rest is the driver's, the allocator's rounding and other processes'
-SLOT_SHARE = 0.25  # of what weights and workspace leave: beyond it slots would starve the pages they serve
-SEQUENCES_PER_CACHED_STATE = 2  # a conversation keeps two, and half of those that could run are often at rest
-LEAST_CACHED_STATES = 8  # a few agents side by side, even where few sequences run at once
 GIB = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryShares:
+    """memory_utilization          of the memory, planned for; the rest stays free
+    state_share                 of what weights and workspace leave, for slots at most
+    sequences_per_cached_state  one more slot, that keeps a cached state, for so many that run
+    min_cached_states           even where few run, as far as slots go
+    """
+
+    memory_utilization: float
+    state_share: float
+    sequences_per_cached_state: int
+    min_cached_states: int
 
 
 class DoesNotFit(Exception):
@@ -85,6 +95,7 @@ def plan_memory(
     context: int,
     sequences: int,
     step_tokens: int,
+    shares: MemoryShares,
     packed_head: bool = False,
     deferred: bool = False,
     workspace: int | None = None,
@@ -106,10 +117,10 @@ def plan_memory(
     slot_bytes = config.slot_bytes(width) + config.ring_bytes * deferred
     context_pages = -(-context // PAGE)
 
-    left = int(memory * USABLE) - weights - workspace - page_bytes - slot_bytes
+    left = int(memory * shares.memory_utilization) - weights - workspace - page_bytes - slot_bytes
     if slot_bytes:
-        spare = min(int(left * SLOT_SHARE), left - context_pages * page_bytes)
-        sequences, slots = _slots(sequences, max(1, spare // slot_bytes))
+        spare = min(int(left * shares.state_share), left - context_pages * page_bytes)
+        sequences, slots = _slots(sequences, max(1, spare // slot_bytes), shares)
     else:
         slots = 0
     pages = min((left - slots * slot_bytes) // page_bytes, sequences * context_pages)
@@ -117,17 +128,18 @@ def plan_memory(
         least = weights + workspace + (context_pages + 1) * page_bytes + 2 * slot_bytes
         fitting = max(0, left - slot_bytes) // page_bytes * PAGE
         fits = f"; a context of {fitting:,} would fit (--context {fitting})" if fitting >= PAGE else ""
-        needs = f"one context of {context:,} tokens needs {least / USABLE / GIB:.2f} GiB"
+        needs = f"one context of {context:,} tokens needs {least / shares.memory_utilization / GIB:.2f} GiB"
         raise DoesNotFit(f"{needs}, {memory / GIB:.2f} GiB are given (--device-memory){fits}")
     return MemoryPlan(memory, weights, workspace, page_bytes, slot_bytes, pages, slots, sequences, context)
 
 
-def _slots(sequences: int, most: int) -> tuple[int, int]:
+def _slots(sequences: int, most: int, shares: MemoryShares) -> tuple[int, int]:
     """(sequences, slots) of at most `most` slots; where they are short both kinds are."""
-    cached_states = max(LEAST_CACHED_STATES, sequences // SEQUENCES_PER_CACHED_STATE)
+    per_cached_state = shares.sequences_per_cached_state
+    cached_states = max(shares.min_cached_states, sequences // per_cached_state)
     if sequences + cached_states <= most:
         return sequences, sequences + cached_states
-    running = min(sequences, most - most // (SEQUENCES_PER_CACHED_STATE + 1))
+    running = min(sequences, most - most // (per_cached_state + 1))
     return running, most
 
 

@@ -12,8 +12,7 @@ from kernels.min_p import apply_min_p
 from kernels.penalties import penalise
 from kernels.sample import sample
 from node.engine.plan import GetSamplingMetadata, SamplingMetadata, StepPlan, no_sampling_metadata
-from node.model.cache import Cache
-from node.model.qwen import Qwen
+from node.model.model import Model
 from node.run.batch import batch_of, tensor
 
 
@@ -56,12 +55,11 @@ class ModelRunner:
     """
 
     def __init__(
-        self, model: Qwen, pages: int, state_slots: int, device: torch.device | str, deferred: bool = False
+        self, model: Model, pages: int, state_slots: int, device: torch.device | str, deferred: bool = False
     ) -> None:
         self.model = model
         self.device = torch.device(device)
-        cache = Cache.allocate(model.config, pages, state_slots, model.dtype, self.device)
-        self.cache = cache.deferring() if deferred and model.config.delta is not None else cache
+        self.cache = model.allocate_cache(pages, state_slots, deferred)
         self.last_ids = torch.empty(0, dtype=torch.int64, device=self.device)  # of the last step that sampled
 
     def run(

@@ -8,8 +8,6 @@ import os
 import sys
 from dataclasses import dataclass
 
-UNHEALTHY_SECONDS = 30.0  # the longest honest step is a full prompt chunk on a slow CPU: a few seconds
-FATAL_SECONDS = 90.0  # a router has taken three failed probes of 30 s by then
 FATAL_FAILURES = 3  # steps that raise in a row: a poisoned device does not recover
 EXIT_STUCK = 70  # EX_SOFTWARE of sysexits.h
 
@@ -20,11 +18,15 @@ log = logging.getLogger("node.health")
 class Health:
     """Fed by the engine, asked by /health and by the watchdog. Times are time.monotonic() seconds.
 
-    progress_at  when a step last completed, or work last arrived at an idle engine
-    busy         whether anything waits for a step
-    failures     steps that raised, in a row
+    unhealthy_timeout  seconds without progress, while something waits for it, after which /health fails
+    watchdog_timeout   and after which the process ends
+    progress_at        when a step last completed, or work last arrived at an idle engine
+    busy               whether anything waits for a step
+    failures           steps that raised, in a row
     """
 
+    unhealthy_timeout: float
+    watchdog_timeout: float
     progress_at: float
     busy: bool = False
     failures: int = 0
@@ -34,11 +36,11 @@ class Health:
         return now - self.progress_at if self.busy else 0.0
 
     def healthy(self, now: float) -> bool:
-        return self.stalled_for(now) < UNHEALTHY_SECONDS and self.failures < FATAL_FAILURES
+        return self.stalled_for(now) < self.unhealthy_timeout and self.failures < FATAL_FAILURES
 
     def exit_if_stuck(self, now: float) -> None:
         """End the process, with every thread's stack on stderr, once waiting longer cannot help."""
-        if self.stalled_for(now) < FATAL_SECONDS and self.failures < FATAL_FAILURES:
+        if self.stalled_for(now) < self.watchdog_timeout and self.failures < FATAL_FAILURES:
             return
         log.critical("no step for %.0f s, %d failed in a row: exiting", self.stalled_for(now), self.failures)
         faulthandler.dump_traceback(file=sys.stderr, all_threads=True)

@@ -6,15 +6,17 @@ import threading
 import anthropic
 import pytest
 
-from node.api.compiler import MOST_WAITING, Compiler
+from node.api.compiler import Compiler
 from node.api.errors import ApiError
 from tests.node_under_test import KEY, MODEL, running_node
+
+MOST_WAITING = 2**20
 
 
 def test_schemas_wait_up_to_a_bound_of_bytes_and_one_is_always_let_in() -> None:
     async def test() -> None:
         gate = threading.Event()
-        with Compiler() as compiler:
+        with Compiler(MOST_WAITING) as compiler:
             first = asyncio.ensure_future(compiler.run(gate.wait, MOST_WAITING * 2))
             await asyncio.sleep(0)
             with pytest.raises(ApiError) as caught:

@@ -3,7 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from node.config import Settings, SettingsError, add_flags, read_settings, size
+from node.config import add_flags, read_settings
+from node.settings import Settings, SettingsError
+from node.values import size
 
 
 def settings(*flags: str, **environment: str) -> Settings:

@@ -7,11 +7,11 @@ import torch
 from bench.gpu_check.bed import QWEN3_5_9B, TINY, Bed, config_of
 from bench.gpu_check.products import ROWS, shapes, times
 from node.engine.roofline import Device
-from node.model.config import ModelConfig
+from node.model.families import parse_config
 
 
 def test_shapes_are_those_of_the_merged_weights() -> None:
-    found = shapes(ModelConfig.parse(QWEN3_5_9B))
+    found = shapes(parse_config(QWEN3_5_9B))
     attention, delta, mlp, head = (10_240, 4096), (12_352, 4096), (24_576, 4096), (248_320, 4096)
     assert found == [attention, (4096, 4096), delta, mlp, (4096, 12_288), head]
 

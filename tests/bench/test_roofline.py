@@ -17,9 +17,9 @@ from bench.trace import launches_a_layer, trace_decode
 from kernels.device import triton
 from node.engine.plan import PAGE
 from node.engine.roofline import H200, decode_plan
-from node.model.config import ModelConfig
+from node.model.families import parse_config
 
-NINE = ModelConfig.parse(QWEN3_5_9B)
+NINE = parse_config(QWEN3_5_9B)
 EIGHT: dict[str, Any] = {  # Qwen3-8B
     "model_type": "qwen3",
     "vocab_size": 151_936,
@@ -68,7 +68,7 @@ def test_the_floor_is_the_published_calculation() -> None:
 @pytest.mark.parametrize("tied", [True, False, None])
 def test_a_head_is_read_once_however_it_is_kept(tied: bool | None) -> None:
     given = {key: value for key, value in EIGHT.items() if key != "tie_word_embeddings"}
-    config = ModelConfig.parse(given if tied is None else given | {"tie_word_embeddings": tied})
+    config = parse_config(given if tied is None else given | {"tie_word_embeddings": tied})
     assert work_of(config).weight_bytes == pytest.approx(15.14e9, rel=1e-3)
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from node.chat.chat import Chat
-from node.chat.checkpoint import CheckpointError
 from node.chat.conversation import Conversation, Turn
 from node.chat.events import TextDelta
+from node.checkpoint import CheckpointError
 
 
 def test_chat_goes_from_a_folder_to_prompts_and_events(tiny_folder: Path) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from node.chat.checkpoint import CheckpointError
 from node.chat.template import Template, TemplateError
+from node.checkpoint import CheckpointError
 
 PUBLISHED = [
     "qwen2.5",

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from node.chat.chat import Chat
-from node.chat.checkpoint import CheckpointError
 from node.chat.guard import Guard
 from node.chat.tokenizer import Tokenizer, well_formed
+from node.checkpoint import CheckpointError
 
 NO_DEADLINE = settings(deadline=None, max_examples=60)
 

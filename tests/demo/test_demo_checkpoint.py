@@ -45,12 +45,12 @@ def test_transformers_computes_the_same(prompt, logits):
 
 
 def test_the_node_computes_the_same(prompt, logits):
-    from node.model.checkpoint import read_weights
-    from node.model.config import ModelConfig
+    from node.model.families import read_config
     from node.model.qwen import Qwen
+    from node.model.weight_files import read_weights
     from tests.model.drive import Drive
 
-    config = ModelConfig.read(export.FOLDER)
+    config = read_config(export.FOLDER)
     model = Qwen(config, read_weights(export.FOLDER, config, torch.float32, torch.device("cpu")))
     (sequence,) = Drive(model).generate([prompt], 100, 1)
     ours = torch.stack([torch.from_numpy(row) for row in sequence.logits[: len(prompt)]])

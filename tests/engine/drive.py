@@ -11,7 +11,7 @@ from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import FinishReason, Sequence
 from node.engine.step import Progress, Step
-from tests.engine.memory_runner import MemoryPass, MemoryRunner, next_id
+from tests.engine.memory_runner import MemoryRunner, MemoryStepHandle, next_id
 
 GREEDY = Sampling(temperature=0.0)
 
@@ -52,7 +52,7 @@ class Drive:
         self.scheduler = Scheduler(pages, slots, context, budget, recurrent)
         self.runner = MemoryRunner(pages, slots, recurrent)
         self.ahead = ahead
-        self.flight: tuple[Step, MemoryPass] | None = None
+        self.flight: tuple[Step, MemoryStepHandle] | None = None
         self.names = itertools.count()
 
     def add(self, prompt: list[int], limit: int = 1, stop: tuple[int, ...] = (), **more: object) -> Sequence:

@@ -31,7 +31,7 @@ def next_id(tokens: list[int]) -> int:
     return (by_pages(ids) * 7 + by_state(0, ids)) % VOCABULARY
 
 
-class MemoryPass:
+class MemoryStepHandle:
     """A step that was launched: its forward pass has run, its samples wait to be asked for."""
 
     def __init__(self, runner: MemoryRunner, plan: StepPlan) -> None:
@@ -68,8 +68,8 @@ class MemoryRunner:
         handle.sample(get_metadata)
         return handle.ids()
 
-    def launch(self, plan: StepPlan) -> MemoryPass:
-        return MemoryPass(self, plan)
+    def launch(self, plan: StepPlan) -> MemoryStepHandle:
+        return MemoryStepHandle(self, plan)
 
     def forward(self, plan: StepPlan) -> NDArray[np.int64]:
         self.plans.append(plan)

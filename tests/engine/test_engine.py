@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,16 +12,19 @@ import pytest
 from node.engine.drain import LONGEST, DrainRate
 from node.engine.engine import Engine, Overloaded
 from node.engine.generation import Generation
+from node.engine.limits import EngineLimits
 from node.engine.plan import PAGE
 from node.engine.recording import Recorder, read_recording
 from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import FinishReason, Sequence
-from node.telemetry.health import FATAL_FAILURES, UNHEALTHY_SECONDS
+from node.settings import Settings
+from node.telemetry.health import FATAL_FAILURES
 from tests.engine.drive import alone
 from tests.engine.memory_runner import MemoryRunner
 
 PAGES, ROWS, SLOTS, CONTEXT = 40, 8, 12, 256
+LIMITS = Settings().part(EngineLimits)
 
 
 class SlowRunner(MemoryRunner):
@@ -47,7 +51,8 @@ def with_engine(
     async def main(ahead: bool) -> None:
         runner = SlowRunner(PAGES, SLOTS, recurrent=True)
         scheduler = Scheduler(PAGES, SLOTS, CONTEXT, Budget(ROWS, 64, 16), True)
-        engine = Engine(scheduler, runner, ahead=runner if ahead else None, recorder=recorder, **bounds)
+        limits = replace(LIMITS, **bounds)
+        engine = Engine(scheduler, runner, limits, ahead=runner if ahead else None, recorder=recorder)
         engine.start(asyncio.get_running_loop())
         try:
             await asyncio.wait_for(test(engine, runner), 30)
@@ -137,15 +142,15 @@ def test_failures_in_a_row_turn_the_node_unhealthy() -> None:
 def test_health_is_progress_while_something_waits() -> None:
     async def test(engine: Engine, runner: SlowRunner) -> None:
         now = engine.health.progress_at
-        assert engine.health.healthy(now + 10 * UNHEALTHY_SECONDS)  # idle
+        assert engine.health.healthy(now + 10 * LIMITS.unhealthy_timeout)  # idle
         runner.seconds = 0.05
         generation = engine.submit(make("s", [1], 10))
         began = engine.health.progress_at
-        assert not engine.health.healthy(began + UNHEALTHY_SECONDS)
+        assert not engine.health.healthy(began + LIMITS.unhealthy_timeout)
         assert await generation.next(10)
         assert engine.health.progress_at > began
         generation.cancel()
-        assert engine.health.healthy(began + 10 * UNHEALTHY_SECONDS)
+        assert engine.health.healthy(began + 10 * LIMITS.unhealthy_timeout)
 
     with_engine(test)
 
@@ -174,7 +179,7 @@ def test_one_more_than_the_queue_holds_is_refused() -> None:
         generations[0].cancel()
         assert await collect(engine.submit(make("again", [1], 5))) == alone([1], 5)
 
-    with_engine(test, queue=3)
+    with_engine(test, queue_requests=3)
 
 
 def test_the_queue_is_bounded_by_tokens_too_but_holds_one_of_any_length() -> None:
@@ -191,7 +196,7 @@ def test_the_queue_is_bounded_by_tokens_too_but_holds_one_of_any_length() -> Non
             await collect(generation)
         assert await collect(engine.submit(make("again", [1] * 100, 2)))
 
-    with_engine(test, queued_tokens=100)
+    with_engine(test, queue_tokens=100)
 
 
 def test_retry_after_follows_the_rate_at_which_sequences_end() -> None:
@@ -266,7 +271,7 @@ def test_a_recording_holds_every_plan_and_every_event(tmp_path: Path) -> None:
         recorded.append(runner)
 
     recorded: list[SlowRunner] = []
-    with_engine(test, Recorder(tmp_path / "record"))
+    with_engine(test, Recorder(tmp_path / "record", texts=True))
     events = list(read_recording(tmp_path / "record"))
     plans = [event["plan"] for event in events if event["event"] == "plan"]
     assert len(plans) == len(recorded[0].plans)

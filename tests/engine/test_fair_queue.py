@@ -80,7 +80,7 @@ def test_organizations_share_a_budget_before_their_prompts_do() -> None:
     assert sum(parts(512, [1000] * 7 + [100], "aaaaaaab")) == 512
 
 
-def test_a_flood_of_prompts_neither_takes_all_seats_nor_delays_anothers_first_token() -> None:
+def test_a_flood_of_prompts_neither_takes_all_rows_nor_delays_anothers_first_token() -> None:
     drive = Drive(pages=1000, rows=80, budget=Budget(tokens=512, mixed_tokens=512))
     for n in range(70):
         drive.add(random_ids(n, 700), 2, organization="flood")
@@ -92,3 +92,13 @@ def test_a_flood_of_prompts_neither_takes_all_seats_nor_delays_anothers_first_to
         drive.turn()
         turns += 1
     assert turns <= 4  # 600 tokens at half of 512 a step, cut at its cached state
+
+
+def test_an_organization_has_no_more_prompts_begun_than_the_budget_says() -> None:
+    drive = Drive(pages=1000, rows=80, budget=Budget(tokens=512, mixed_tokens=512, partial_prefills=3))
+    for organization in ("one", "other"):
+        for n in range(10):
+            drive.add(random_ids(n, 700), 2, organization=organization)
+    drive.turn()
+    assert [s.organization for s in drive.scheduler.running].count("one") == 3
+    assert len(drive.scheduler.running) == 6

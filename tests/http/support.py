@@ -8,13 +8,15 @@ import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import uvloop
 
 from node.http import Fault, HttpLimits, Request, Response, Router, Server, Statistics, StreamResponse
+from node.settings import Settings
 
+LIMITS = Settings().part(HttpLimits)
 WAIT = 10.0  # seconds after which a test has failed; nothing here takes more than one
 
 
@@ -23,6 +25,11 @@ class Answer:
     status: int
     headers: dict[str, str]
     body: bytes
+
+
+def limits(**others: float) -> HttpLimits:
+    """A node's, but for these."""
+    return replace(LIMITS, **others)  # type: ignore[arg-type]
 
 
 class Peer:
@@ -258,7 +265,7 @@ class Site:
 class Running:
     """A server with the test site, on a loop in a thread."""
 
-    def __init__(self, limits: HttpLimits | None = None) -> None:
+    def __init__(self, limits: HttpLimits = LIMITS) -> None:
         self.records = Records()
         self.site = Site()
         self.server = Server(self.site.router, render, limits)

@@ -4,8 +4,7 @@ import threading
 
 import pytest
 
-from node.http import HttpLimits
-from tests.http.support import WAIT, Peer, Running, get, post, request
+from tests.http.support import WAIT, Peer, Running, get, limits, post, request
 
 MIB = 1024 * 1024
 CHUNKED = "transfer-encoding: chunked"
@@ -60,13 +59,13 @@ def test_chunked_body_over_the_limit_is_refused_and_the_client_that_sends_it_all
 
 def test_lingering_ends_after_so_many_bytes_and_after_so_long() -> None:
     refused = request("POST", "/echo", f"content-length: {64 * MIB}")
-    with Running(HttpLimits(linger_bytes=MIB)) as running, running.peer() as peer:
+    with Running(limits(max_linger=MIB)) as running, running.peer() as peer:
         peer.send(refused)
         with pytest.raises(ConnectionError):
             for _ in range(64):
                 peer.send(b"x" * MIB)
         running.settles(connections=0)
-    with Running(HttpLimits(linger_seconds=0.1)) as running, running.peer() as peer:
+    with Running(limits(linger_timeout=0.1)) as running, running.peer() as peer:
         peer.send(refused)
         running.settles(connections=0, requests=1)
 
@@ -120,7 +119,7 @@ def test_bad_chunk_is_400_and_close(running: Running, peer: Peer) -> None:
 
 
 def test_slow_body_is_408() -> None:
-    with Running(HttpLimits(body_seconds=0.15)) as running, running.peer() as peer:
+    with Running(limits(body_timeout=0.15)) as running, running.peer() as peer:
         peer.send(post("/echo", b"hello")[:-1])
         answer = peer.answer()
         assert (answer.status, answer.headers["connection"], answer.body) == (408, "close", b"timeout")
@@ -128,7 +127,7 @@ def test_slow_body_is_408() -> None:
 
 
 def test_rest_of_a_dropped_body_that_never_comes_closes_quietly() -> None:
-    with Running(HttpLimits(body_seconds=0.15)) as running, running.peer() as peer:
+    with Running(limits(body_timeout=0.15)) as running, running.peer() as peer:
         peer.send(post("/refuse", b"hello")[:-1])
         assert peer.answer().status == 401
         running.settles(connections=0)

@@ -3,10 +3,9 @@
 import asyncio
 from unittest.mock import Mock
 
-from node.http import HttpLimits
 from node.http.connection import Connection
 from node.http.service import Service
-from tests.http.support import Site, post, render
+from tests.http.support import LIMITS, Site, post, render
 
 
 async def rounds(count: int) -> None:
@@ -17,7 +16,7 @@ async def rounds(count: int) -> None:
 
 def test_request_that_arrives_between_an_answer_and_the_end_of_its_task_waits_for_it() -> None:
     async def scenario() -> list[bytes]:
-        service = Service(Site().router, render, HttpLimits())
+        service = Service(Site().router, render, LIMITS)
         transport = Mock(**{"is_closing.return_value": False})
         connection = Connection(service, asyncio.get_running_loop())
         connection.connection_made(transport)
@@ -35,7 +34,7 @@ def test_request_that_arrives_between_an_answer_and_the_end_of_its_task_waits_fo
 
 def test_each_frame_of_a_stream_is_one_write() -> None:
     async def scenario() -> list[bytes]:
-        service = Service(Site().router, render, HttpLimits())
+        service = Service(Site().router, render, LIMITS)
         transport = Mock(**{"is_closing.return_value": False})
         connection = Connection(service, asyncio.get_running_loop())
         connection.connection_made(transport)

@@ -1,12 +1,15 @@
+from dataclasses import replace
+
 import pytest
 
 from node.http import Fault, HttpLimits
 from node.http.exchange import FREE_CHUNKS, Exchange
+from tests.http.support import LIMITS
 
-LIMITS = HttpLimits(max_body_bytes=10)
+SMALL = replace(LIMITS, max_body=10)
 
 
-def opened(*lines: str, method: str = "POST", version: str = "1.1", limits: HttpLimits = LIMITS) -> Exchange:
+def opened(*lines: str, method: str = "POST", version: str = "1.1", limits: HttpLimits = SMALL) -> Exchange:
     exchange = Exchange(limits)
     exchange.open("\r\n".join([f"{method} /p?q HTTP/{version}", "Host: x", *lines, "", ""]).encode("latin-1"))
     return exchange
@@ -78,9 +81,9 @@ def test_other_versions_are_malformed(version: str) -> None:
 
 
 def test_missing_host_is_malformed_in_1_1_only() -> None:
-    Exchange(LIMITS).open(b"GET / HTTP/1.0\r\n\r\n")
+    Exchange(SMALL).open(b"GET / HTTP/1.0\r\n\r\n")
     with pytest.raises(Fault):
-        Exchange(LIMITS).open(b"GET / HTTP/1.1\r\n\r\n")
+        Exchange(SMALL).open(b"GET / HTTP/1.1\r\n\r\n")
 
 
 def test_chunks_in_http_1_0_are_malformed() -> None:
@@ -115,7 +118,7 @@ def test_chunked_body_is_refused_with_the_byte_that_passes_the_limit() -> None:
 
 
 def test_body_that_is_all_framing_is_refused() -> None:
-    exchange = opened("Transfer-Encoding: chunked", limits=HttpLimits())
+    exchange = opened("Transfer-Encoding: chunked", limits=LIMITS)
     exchange.receive(b"1\r\nx\r\n" * FREE_CHUNKS)
     with pytest.raises(Fault, match="too many tiny chunks"):
         exchange.receive(b"1\r\nx\r\n")

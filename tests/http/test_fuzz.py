@@ -6,8 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from node.http import HttpLimits
-from tests.http.support import Running, get, post, request
+from tests.http.support import Running, get, limits, post, request
 
 SEEDS = (
     get("/health"),
@@ -46,10 +45,8 @@ def mutated(draw: st.DrawFn) -> bytes:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Running]:
-    limits = HttpLimits(
-        max_header_bytes=300, max_body_bytes=100, head_seconds=1, body_seconds=1, linger_seconds=1
-    )
-    with Running(limits) as running:
+    strict = limits(max_header=300, max_body=100, header_timeout=1, body_timeout=1, linger_timeout=1)
+    with Running(strict) as running:
         yield running
 
 

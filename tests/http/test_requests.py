@@ -6,8 +6,7 @@ import time
 
 import pytest
 
-from node.http import HttpLimits
-from tests.http.support import WAIT, Peer, Running, get, post, request
+from tests.http.support import WAIT, Peer, Running, get, limits, post, request
 
 REQUEST_ID = re.compile(r"req_[0-9a-hjkmnp-tv-z]{26}")
 
@@ -151,7 +150,7 @@ def test_header_up_to_the_limit_is_taken(peer: Peer) -> None:
 
 
 def test_slow_head_is_408() -> None:
-    with Running(HttpLimits(head_seconds=0.15)) as running, running.peer() as peer:
+    with Running(limits(header_timeout=0.15)) as running, running.peer() as peer:
         peer.send(b"GET /health HTTP/1.1\r\n")
         answer = peer.answer()
         assert (answer.status, answer.headers["connection"], answer.body) == (408, "close", b"timeout")
@@ -159,7 +158,7 @@ def test_slow_head_is_408() -> None:
 
 
 def test_head_that_trickles_does_not_move_its_deadline() -> None:
-    with Running(HttpLimits(head_seconds=0.3)) as running, running.peer() as peer:
+    with Running(limits(header_timeout=0.3)) as running, running.peer() as peer:
         peer.socket.settimeout(0.05)
         deadline = time.monotonic() + 5
         peer.send(b"GET /health HTTP/1.1\r\na: ")
@@ -174,14 +173,14 @@ def test_head_that_trickles_does_not_move_its_deadline() -> None:
 
 
 def test_idle_connection_is_closed_without_a_word() -> None:
-    with Running(HttpLimits(idle_seconds=0.15, head_seconds=5)) as running, running.peer() as peer:
+    with Running(limits(idle_timeout=0.15, header_timeout=5)) as running, running.peer() as peer:
         assert peer.get("/health").status == 200
         assert peer.rest() == b""
         running.settles(connections=0)
 
 
 def test_head_may_start_just_before_the_idle_limit() -> None:
-    with Running(HttpLimits(idle_seconds=0.3, head_seconds=5)) as running, running.peer() as peer:
+    with Running(limits(idle_timeout=0.3, header_timeout=5)) as running, running.peer() as peer:
         peer.send(b"GET")
         time.sleep(0.5)
         peer.send(get("/health").removeprefix(b"GET"))

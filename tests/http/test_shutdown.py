@@ -4,7 +4,7 @@ import socket
 import pytest
 
 from node.http import Server
-from tests.http.support import WAIT, Running, get, render
+from tests.http.support import LIMITS, WAIT, Running, get, render
 
 
 def start_shutdown(running: Running, grace: float) -> "asyncio.Future[None]":
@@ -62,7 +62,7 @@ def test_shutdown_waits_for_an_answer_to_leave(running: Running) -> None:
 
 def test_server_listens_on_sockets_that_are_bound_already(running: Running) -> None:
     bound = socket.create_server(("127.0.0.1", 0))
-    server = Server(running.site.router, render)
+    server = Server(running.site.router, render, LIMITS)
     running.call(server.start(sockets=[bound]))
     assert server.port == bound.getsockname()[1]
     with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT) as client:

@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from node.http import HttpLimits
-from tests.http.support import WAIT, Peer, Running, get, post, request
+from tests.http.support import WAIT, Peer, Running, get, limits, post, request
 
 FRAMES = b"data: 1\n\ndata: 2\n\ndata: 3\n\n"
 
@@ -132,14 +131,14 @@ def test_slow_reader_is_held_up_in_bounded_memory_and_others_are_served(running:
 
 
 def test_peer_that_does_not_read_is_dropped_and_counted() -> None:
-    with Running(HttpLimits(stall_seconds=0.2)) as running, running.peer(receive_buffer=4096) as peer:
+    with Running(limits(send_timeout=0.2)) as running, running.peer(receive_buffer=4096) as peer:
         peer.send(get("/flood"))
         assert running.site.happened() == "flood closed"
         running.settles(connections=0, stalled=1)
 
 
 def test_peer_that_pipelines_and_does_not_read_is_held_up_and_dropped() -> None:
-    with Running(HttpLimits(stall_seconds=0.5)) as running, running.peer(receive_buffer=4096) as peer:
+    with Running(limits(send_timeout=0.5)) as running, running.peer(receive_buffer=4096) as peer:
         peer.socket.settimeout(WAIT)
         with pytest.raises(ConnectionError):
             while True:

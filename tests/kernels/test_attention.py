@@ -99,7 +99,7 @@ def prologue_arguments(turned: int, gated: bool, normed: bool) -> dict[str, Any]
 @pytest.mark.parametrize(
     ("turned", "gated", "normed"), [(4, True, True), (8, False, True), (8, False, False)]
 )
-def test_prologue_norms_turns_and_writes_only_its_places(turned: int, gated: bool, normed: bool) -> None:
+def test_prologue_norms_turns_and_writes_only_its_slots(turned: int, gated: bool, normed: bool) -> None:
     given = prologue_arguments(turned, gated, normed)
     q, gate = attention_prologue(**given)
     x = given["x"].double().unflatten(1, (-1, WIDTH)).numpy()

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from node.engine.plan import PAGE, SCRATCH, StepPlan
-from node.model.qwen import Qwen
+from node.model.model import Model
 from node.run.model_runner import ModelRunner
 
 
@@ -31,7 +31,7 @@ class Sequence:
 class Drive:
     """A runner whose pools are full of NaN, so that whatever nobody wrote shows when it is read."""
 
-    def __init__(self, model: Qwen, pages: int = 40, state_slots: int = 12, deferred: bool = False) -> None:
+    def __init__(self, model: Model, pages: int = 40, state_slots: int = 12, deferred: bool = False) -> None:
         self.runner = ModelRunner(model, pages, state_slots, "cpu", deferred)
         for pool in self.runner.cache.pools:
             pool.fill_(torch.nan)

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from node.model.config import ConfigError, ModelConfig
+from node.checkpoint import CheckpointError
+from node.model.families import parse_config, read_config
 from tests.model import tiny
 
 SIZES = {  # full layers, KV bytes a token in bfloat16, delta state bytes, parameters
@@ -24,7 +25,7 @@ SIZES = {  # full layers, KV bytes a token in bfloat16, delta state bytes, param
 
 @pytest.mark.parametrize("name", sorted(SIZES))
 def test_published_configs_give_the_published_sizes(shared: Path, name: str) -> None:
-    config = ModelConfig.parse(json.loads((shared / f"qwen/configs/{name}.config.json").read_text()))
+    config = parse_config(json.loads((shared / f"qwen/configs/{name}.config.json").read_text()))
     full, kv, state, parameters = SIZES[name]
     assert (len(config.full_layers), config.kv_bytes_per_token(2), config.parameters) == (
         full,
@@ -40,7 +41,7 @@ def test_published_configs_give_the_published_sizes(shared: Path, name: str) -> 
 
 
 def test_nine_billion_takes_50_mb_of_state_and_1_mb_of_conv_state(shared: Path) -> None:
-    config = ModelConfig.parse(json.loads((shared / "qwen/configs/Qwen3.5-9B.config.json").read_text()))
+    config = parse_config(json.loads((shared / "qwen/configs/Qwen3.5-9B.config.json").read_text()))
     assert config.slot_bytes(2) == 50_331_648 + 1_179_648
     assert config.full_layers == (3, 7, 11, 15, 19, 23, 27, 31)
 
@@ -51,7 +52,7 @@ def test_parameters_are_those_of_the_tensors() -> None:
             shape for name, shape in tiny.shapes(config).items() if not name.startswith(("mtp", "model.vis"))
         ]
         count = sum(math.prod(shape) for shape in held)
-        assert ModelConfig.parse(config).parameters == count
+        assert parse_config(config).parameters == count
 
 
 def changed(kind: str, **changes: Any) -> dict[str, Any]:
@@ -86,34 +87,34 @@ REFUSED = {
 
 @pytest.mark.parametrize("key", sorted(REFUSED))
 def test_the_refusal_names_the_key(key: str) -> None:
-    with pytest.raises(ConfigError, match=rf"^{key}: "):
-        ModelConfig.parse(REFUSED[key])
+    with pytest.raises(CheckpointError, match=rf"^{key}: "):
+        parse_config(REFUSED[key])
 
 
 def test_experts_are_refused_as_such(shared: Path) -> None:
     config = json.loads((shared / "qwen/configs/Qwen3.5-35B-A3B.config.json").read_text())
-    with pytest.raises(ConfigError, match="mixture-of-experts"):
-        ModelConfig.parse(config)
+    with pytest.raises(CheckpointError, match="mixture-of-experts"):
+        parse_config(config)
 
 
 def test_sliding_attention_layers_are_refused() -> None:
-    with pytest.raises(ConfigError, match="sliding_attention"):
-        ModelConfig.parse(changed("qwen2", layer_types=["full_attention", "sliding_attention"]))
+    with pytest.raises(CheckpointError, match="sliding_attention"):
+        parse_config(changed("qwen2", layer_types=["full_attention", "sliding_attention"]))
 
 
 def test_a_flat_text_config_is_the_nested_one() -> None:
     nested = tiny.CONFIGS["qwen3_5"]
     flat = {**nested["text_config"], "tie_word_embeddings": False}
-    assert ModelConfig.parse(flat) == ModelConfig.parse(nested)
+    assert parse_config(flat) == parse_config(nested)
 
 
 def test_layer_types_follow_from_the_interval() -> None:
     config = changed("qwen3_5", layer_types=None, full_attention_interval=2)
-    assert ModelConfig.parse(config) == ModelConfig.parse(tiny.CONFIGS["qwen3_5"])
+    assert parse_config(config) == parse_config(tiny.CONFIGS["qwen3_5"])
 
 
 def test_qwen2_without_head_dim_divides_the_hidden_size() -> None:
-    config = ModelConfig.parse(tiny.CONFIGS["qwen2"])
+    config = parse_config(tiny.CONFIGS["qwen2"])
     assert (config.head_dim, config.qkv_bias, config.qk_norm, config.zero_centred) == (8, True, False, False)
 
 
@@ -127,10 +128,10 @@ def test_either_place_ties_the_head(outer: bool | None, inner: bool | None, tied
     for part, said in ((config, outer), (config["text_config"], inner)):
         if said is not None:
             part["tie_word_embeddings"] = said
-    assert ModelConfig.parse(config).tied is tied
+    assert parse_config(config).tied is tied
 
 
-def test_a_broken_file_is_a_config_error(tmp_path: Path) -> None:
+def test_a_broken_file_is_told_as_such(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{")
-    with pytest.raises(ConfigError, match="not JSON"):
-        ModelConfig.read(tmp_path)
+    with pytest.raises(CheckpointError, match="not JSON"):
+        read_config(tmp_path)

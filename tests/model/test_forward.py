@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from node.model.qwen import Qwen
+from node.model.model import Model
 from node.run.load import load_model
 from tests.model import tiny
 from tests.model.drive import Drive
@@ -29,7 +29,7 @@ def folder(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def model(folder: Path) -> Qwen:
+def model(folder: Path) -> Model:
     return load_model(folder, torch.float32, "cpu")
 
 
@@ -47,7 +47,7 @@ def plain(kind: str, prompts: list[list[int]]) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("chunk", [1, 63, 64, 65, 1000])
 def test_mixed_steps_give_the_logits_of_the_plain_model(
-    model: Qwen, prompts: list[list[int]], plain: list[np.ndarray], chunk: int
+    model: Model, prompts: list[list[int]], plain: list[np.ndarray], chunk: int
 ) -> None:
     for sequence, expected in zip(Drive(model).generate(prompts, chunk, 3), plain, strict=True):
         ours = np.array(sequence.logits[: sequence.prompt])
@@ -55,7 +55,7 @@ def test_mixed_steps_give_the_logits_of_the_plain_model(
 
 
 def test_transformers_gives_the_same_logits(
-    folder: Path, model: Qwen, prompts: list[list[int]], kind: str
+    folder: Path, model: Model, prompts: list[list[int]], kind: str
 ) -> None:
     transformers = pytest.importorskip("transformers")
     loaded = getattr(transformers, tiny.CONFIGS[kind]["architectures"][0], None)
@@ -78,7 +78,7 @@ def test_bfloat16_stays_near_float32(folder: Path, prompts: list[list[int]], pla
         assert np.abs(ours - expected).mean() < 0.02 * np.abs(expected).mean() + 0.02
 
 
-def test_a_prompt_cut_at_any_token_gives_the_same_logits(model: Qwen, prompts: list[list[int]]) -> None:
+def test_a_prompt_cut_at_any_token_gives_the_same_logits(model: Model, prompts: list[list[int]]) -> None:
     ids = prompts[-1][:70]
     (whole,) = Drive(model).generate([ids], 1000, 1)
     for cut in (1, 2, 3, 4, 33, 62, 63, 64, 65, 69):

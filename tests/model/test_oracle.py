@@ -9,9 +9,9 @@ import pytest
 import torch
 
 import node.model.qwen
-from node.model.checkpoint import read_weights
-from node.model.config import ModelConfig
+from node.model.families import read_config
 from node.model.qwen import Qwen
+from node.model.weight_files import read_weights
 from tests.model.drive import Drive
 
 HYBRID = ("qwen3_5", "qwen3_5_tied")
@@ -26,7 +26,7 @@ class Oracle:
     """One checkpoint with its reference numbers."""
 
     def __init__(self, folder: Path) -> None:
-        config = ModelConfig.read(folder)
+        config = read_config(folder)
         # No vocabulary: the reference's greedy tokens were taken from the whole table.
         self.model = Qwen(config, read_weights(folder, config, torch.float32, torch.device("cpu")))
         self.numbers = dict(np.load(folder / "reference.npz"))

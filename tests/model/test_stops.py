@@ -6,6 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from node.checkpoint import CheckpointError
 from node.model.stops import real_vocabulary, stop_ids
 
 
@@ -52,3 +55,18 @@ def test_the_real_vocabulary_counts_tokens_that_only_the_tokenizer_config_lists(
     assert real_vocabulary(tmp_path) == 5
     write(tmp_path, tokenizer_config={"added_tokens_decoder": {"8": {"content": "<|audio_pad|>"}}})
     assert real_vocabulary(tmp_path) == 9
+
+
+@pytest.mark.parametrize("value", ["<|im_end|>", ["2"], {"id": 2}])
+def test_an_end_that_is_no_id_is_told_by_file_and_key(tmp_path: Path, value: object) -> None:
+    folder = write(tmp_path, config={}, generation_config={"eos_token_id": value})
+    with pytest.raises(CheckpointError, match=r"/generation_config\.json: eos_token_id: "):
+        stop_ids(folder)
+
+
+def test_a_tokenizer_of_another_form_is_told_by_its_file(tmp_path: Path) -> None:
+    folder = write(tmp_path, tokenizer={"model": {}}, tokenizer_config={"added_tokens_decoder": {"x": {}}})
+    with pytest.raises(CheckpointError, match=r"/tokenizer\.json: not a tokenizer: "):
+        real_vocabulary(folder)
+    with pytest.raises(CheckpointError, match=r"/tokenizer_config\.json: "):
+        stop_ids(folder)

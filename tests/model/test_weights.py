@@ -10,8 +10,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from node.model.checkpoint import NAMED, WeightError, read_weights
-from node.model.config import ModelConfig
+from node.checkpoint import CheckpointError
+from node.model.families import read_config
+from node.model.weight_files import NAMED, read_weights
 from node.model.weights import AttentionWeights, Weights
 from tests.model import tiny
 
@@ -19,7 +20,7 @@ CPU = torch.device("cpu")
 
 
 def load(folder: Path, dtype: torch.dtype = torch.float32) -> Weights:
-    return read_weights(folder, ModelConfig.read(folder), dtype, CPU)
+    return read_weights(folder, read_config(folder), dtype, CPU)
 
 
 def test_one_error_names_everything_missing_unexpected_and_misshapen(tmp_path: Path) -> None:
@@ -27,7 +28,7 @@ def test_one_error_names_everything_missing_unexpected_and_misshapen(tmp_path: P
     del weights["model.layers.0.mlp.up_proj.weight"], weights["model.norm.weight"]
     weights["model.layers.0.self_attn.q_proj.bias"] = torch.zeros(96)
     weights["model.layers.1.self_attn.k_norm.weight"] = torch.zeros(17)
-    with pytest.raises(WeightError) as caught:
+    with pytest.raises(CheckpointError) as caught:
         load(tiny.write(tmp_path, tiny.CONFIGS["qwen3"], weights))
     assert str(caught.value).splitlines()[1:] == [
         "missing tensors (2): layers.0.mlp.up_proj.weight, norm.weight",
@@ -39,7 +40,7 @@ def test_one_error_names_everything_missing_unexpected_and_misshapen(tmp_path: P
 def test_long_lists_are_cut_and_counted(tmp_path: Path) -> None:
     weights = tiny.tensors(tiny.CONFIGS["qwen3"])
     more = {f"model.extra.{n:02}": torch.zeros(1) for n in range(NAMED + 5)}
-    with pytest.raises(WeightError, match=rf"unexpected tensors \({NAMED + 5}\): .*extra\.19, …$"):
+    with pytest.raises(CheckpointError, match=rf"unexpected tensors \({NAMED + 5}\): .*extra\.19, …$"):
         load(tiny.write(tmp_path, tiny.CONFIGS["qwen3"], weights | more))
 
 
@@ -47,7 +48,7 @@ def test_a_tensor_under_two_prefixes_is_refused(tmp_path: Path) -> None:
     weights = tiny.tensors(tiny.CONFIGS["qwen3"])
     weights["model.language_model.norm.weight"] = torch.zeros(tiny.HIDDEN)
     with pytest.raises(
-        WeightError, match=r"unexpected tensors \(1\): model\.(language_model\.)?norm\.weight"
+        CheckpointError, match=r"unexpected tensors \(1\): model\.(language_model\.)?norm\.weight"
     ):
         load(tiny.write(tmp_path, tiny.CONFIGS["qwen3"], weights))
 
@@ -104,13 +105,13 @@ def test_missing_and_broken_files_are_named(tmp_path: Path) -> None:
     folder = split(tmp_path, tiny.CONFIGS["qwen2"], SHARDS)
     shard = folder / SHARDS[1]
     shard.write_bytes(shard.read_bytes()[:100])
-    with pytest.raises(WeightError, match=SHARDS[1]):
+    with pytest.raises(CheckpointError, match=SHARDS[1]):
         load(folder)
     shard.unlink()
-    with pytest.raises(WeightError, match=f"{SHARDS[1]}: not in the folder"):
+    with pytest.raises(CheckpointError, match=f"{SHARDS[1]}: not in the folder"):
         load(folder)
     (folder / "model.safetensors.index.json").unlink()
-    with pytest.raises(WeightError, match=r"model\.safetensors: not in the folder"):
+    with pytest.raises(CheckpointError, match=r"model\.safetensors: not in the folder"):
         load(folder)
 
 
@@ -128,5 +129,5 @@ def test_an_unsaid_head_is_tied_exactly_when_the_files_hold_none(tmp_path: Path)
 def test_a_head_said_to_be_untied_must_exist(tmp_path: Path) -> None:
     weights = tiny.tensors(tiny.CONFIGS["qwen2"])
     del weights["lm_head.weight"]
-    with pytest.raises(WeightError, match=r"missing tensors \(1\): lm_head\.weight"):
+    with pytest.raises(CheckpointError, match=r"missing tensors \(1\): lm_head\.weight"):
         load(tiny.write(tmp_path, tiny.CONFIGS["qwen2"], weights))

@@ -10,7 +10,7 @@ from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import Sequence
 from node.engine.step import Step
-from node.model.qwen import Qwen
+from node.model.model import Model
 from node.run.model_runner import ModelRunner, StepHandle
 from tests.model import tiny
 
@@ -28,7 +28,7 @@ class Node:
 
     def __init__(
         self,
-        model: Qwen,
+        model: Model,
         pages: int = 40,
         cached_states: int = 6,
         budget: Budget | None = None,

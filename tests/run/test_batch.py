@@ -12,7 +12,7 @@ from node.engine.plan import PAGE
 from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import Sequence
-from node.model.qwen import Qwen
+from node.model.model import Model
 from node.run.graph_runner import GraphRunner
 from node.run.load import load_model
 from node.run.model_runner import ModelRunner
@@ -22,7 +22,7 @@ ROWS, PAGES, CONTEXT, LIMIT = 64, 200, 4 * PAGE, 12
 
 
 @pytest.fixture(scope="module", params=sorted(tiny.CONFIGS))
-def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Qwen:
+def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Model:
     folder = tiny.write(tmp_path_factory.mktemp("tiny"), tiny.CONFIGS[request.param])
     return load_model(folder, torch.float32, "cpu")
 
@@ -34,7 +34,7 @@ def ask(number: int) -> Sequence:
     return Sequence(f"s{number}", prompt, LIMIT, Sampling(), frozenset())
 
 
-def answers(model: Qwen, numbers: Iterable[int], static: bool) -> tuple[list[list[int]], int]:
+def answers(model: Model, numbers: Iterable[int], static: bool) -> tuple[list[list[int]], int]:
     """The tokens of each of these questions, asked at once, and the most rows that decoded in one step."""
     recurrent = model.config.delta is not None
     runner: ModelRunner | GraphRunner = ModelRunner(model, PAGES + 1, ROWS + 1, "cpu")
@@ -54,7 +54,7 @@ def answers(model: Qwen, numbers: Iterable[int], static: bool) -> tuple[list[lis
 
 
 @pytest.mark.parametrize("static", [False, True])
-def test_a_sequence_alone_and_in_a_batch_of_64_gives_the_same_tokens(model: Qwen, static: bool) -> None:
+def test_a_sequence_alone_and_in_a_batch_of_64_gives_the_same_tokens(model: Model, static: bool) -> None:
     batch, most = answers(model, range(ROWS), static)
     assert most == ROWS
     for number in range(0, ROWS, 9):

@@ -12,17 +12,17 @@ from kernels.device import triton
 from node.access.keys import Keyring
 from node.app import Node as App
 from node.chat.chat import Chat
-from node.config import Settings
 from node.device import memory_plan, read_config
 from node.engine.output_lengths import OutputLengths
 from node.engine.plan import PAGE
 from node.engine.scheduler import Budget
 from node.engine.sequence import Sequence
-from node.model.qwen import Qwen
+from node.model.model import Model
 from node.run.graph_runner import GraphRunner
 from node.run.load import load_model
-from node.run.memory import plan_memory
+from node.run.memory import MemoryShares, plan_memory
 from node.run.model_runner import ModelRunner
+from node.settings import Settings
 from tests.model import tiny
 from tests.model.drive import Drive
 from tests.node_under_test import DEMO
@@ -31,13 +31,13 @@ from tests.run.test_graph_runner import CONTEXT, SMALL, outputs, sequence
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Qwen:
+def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
     folder = tiny.write(tmp_path_factory.mktemp("tiny"), tiny.CONFIGS["qwen3_5"])
     return load_model(folder, torch.float32, "cpu")
 
 
 @pytest.mark.parametrize("chunk", [1, 63, 127])
-def test_hit_equals_cold(model: Qwen, chunk: int) -> None:
+def test_hit_equals_cold(model: Model, chunk: int) -> None:
     """127 leaves one token to the cached state, which the ring takes, and longer rows after it."""
     prompt = ids(1, 139)
     budget = Budget(4, chunk, chunk)
@@ -48,7 +48,7 @@ def test_hit_equals_cold(model: Qwen, chunk: int) -> None:
     warm.same(hit, cold, cold.answer(prompt, 12), REORDERED)
 
 
-def test_rows_of_one_token_and_of_several_follow_each_other(model: Qwen) -> None:
+def test_rows_of_one_token_and_of_several_follow_each_other(model: Model) -> None:
     """A row of several reads the state, which knows nothing yet of the tokens before it."""
     given = ids(5, 60)
     logits = []
@@ -62,7 +62,7 @@ def test_rows_of_one_token_and_of_several_follow_each_other(model: Qwen) -> None
 
 
 @pytest.mark.parametrize("ahead", [False, True])
-def test_mixed_steps_and_preemption(model: Qwen, ahead: bool) -> None:
+def test_mixed_steps_and_preemption(model: Model, ahead: bool) -> None:
     """Slots are cleared, restored and taken over while their rings hold something."""
     deferred, plain = (
         Node(model, pages=6, cached_states=2, ahead=ahead, deferred=deferred) for deferred in (True, False)
@@ -81,7 +81,7 @@ def test_mixed_steps_and_preemption(model: Qwen, ahead: bool) -> None:
         deferred.same(ours, plain, theirs, REORDERED)
 
 
-def test_static_steps_defer_too(model: Qwen) -> None:
+def test_static_steps_defer_too(model: Model) -> None:
     def arrivals() -> list[tuple[int, Sequence]]:
         return [(4 * n, sequence(ids(n % 3, 70) + ids(n, n), 5 + 3 * n, 0.8 * (n % 2))) for n in range(8)]
 
@@ -93,7 +93,7 @@ def test_static_steps_defer_too(model: Qwen) -> None:
     assert outputs(model, static, arrivals(), ahead=True) == expected
 
 
-def test_a_state_is_written_at_the_eighth_token_and_when_it_is_settled(model: Qwen) -> None:
+def test_a_state_is_written_at_the_eighth_token_and_when_it_is_settled(model: Model) -> None:
     node = Node(model, deferred=True)
     cache = node.runner.cache
     ring = cache.ring
@@ -121,7 +121,7 @@ def test_a_state_is_written_at_the_eighth_token_and_when_it_is_settled(model: Qw
     assert changed.nonzero().flatten().tolist() == [slot]
 
 
-def test_the_plan_counts_the_ring(model: Qwen) -> None:
+def test_the_plan_counts_the_ring(model: Model) -> None:
     plans = [
         plan_memory(
             model.config,
@@ -130,6 +130,7 @@ def test_the_plan_counts_the_ring(model: Qwen) -> None:
             context=1024,
             sequences=4,
             step_tokens=64,
+            shares=Settings().part(MemoryShares),
             deferred=deferred,
         )
         for deferred in (False, True)

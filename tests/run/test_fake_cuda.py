@@ -13,7 +13,7 @@ from torch import Tensor
 
 from kernels.device import INTERPRETED, triton
 from node.engine.plan import PAGE, SamplingMetadata, StepPlan
-from node.model.config import ModelConfig
+from node.model.families import parse_config
 from node.model.qwen import Qwen
 from node.model.weights import assemble
 from node.run.graph_runner import GraphRunner
@@ -54,7 +54,7 @@ def cuda(launches: list[str]) -> Iterator[FakeCuda]:
 @pytest.fixture(params=[*((kind, False) for kind in sorted(CONFIGS)), ("qwen3_5", True)], ids=str)
 def static(request: pytest.FixtureRequest, cuda: FakeCuda) -> GraphRunner:
     kind, deferred = request.param
-    config = ModelConfig.parse(CONFIGS[kind])
+    config = parse_config(CONFIGS[kind])
     model = Qwen(config, assemble(config, cuda.source(config), bool(config.tied), torch.bfloat16))
     return GraphRunner(ModelRunner(model, 9, 9, CUDA, deferred), 16 * PAGE, (8, 16))
 

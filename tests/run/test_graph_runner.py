@@ -13,15 +13,17 @@ import pytest
 import torch
 
 from node.engine.engine import Engine
+from node.engine.limits import EngineLimits
 from node.engine.plan import PAGE, SamplingMetadata, StepPlan
 from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import Sequence
-from node.model.qwen import Qwen
+from node.model.model import Model
 from node.run.buckets import BUCKETS, bucket_of, only_decodes
 from node.run.graph_runner import GraphRunner, GraphStepHandle
 from node.run.load import load_model
 from node.run.model_runner import ModelRunner
+from node.settings import Settings
 from tests.model import tiny
 
 CONTEXT = 4 * PAGE
@@ -30,18 +32,18 @@ SMALL = (1, 2, 4, 8, 12, 16, 24)
 
 
 @pytest.fixture(scope="module", params=["qwen3_5", "qwen3", "qwen2"])
-def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Qwen:
+def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Model:
     folder = tiny.write(tmp_path_factory.mktemp("tiny"), tiny.CONFIGS[request.param])
     return load_model(folder, torch.float32, "cpu")
 
 
 @pytest.fixture(scope="module")
-def hybrid(tmp_path_factory: pytest.TempPathFactory) -> Qwen:
+def hybrid(tmp_path_factory: pytest.TempPathFactory) -> Model:
     folder = tiny.write(tmp_path_factory.mktemp("tiny"), tiny.CONFIGS["qwen3_5"])
     return load_model(folder, torch.float32, "cpu")
 
 
-def runner_of(model: Qwen, pages: int = 80, slots: int = 40) -> ModelRunner:
+def runner_of(model: Model, pages: int = 80, slots: int = 40) -> ModelRunner:
     """Its pools are full of NaN, the scratch page and slot too: what padding reads must stay with padding."""
     runner = ModelRunner(model, pages + 1, slots + 1, "cpu")
     for pool in runner.cache.pools:
@@ -49,11 +51,11 @@ def runner_of(model: Qwen, pages: int = 80, slots: int = 40) -> ModelRunner:
     return runner
 
 
-def static_of(model: Qwen) -> GraphRunner:
+def static_of(model: Model) -> GraphRunner:
     return GraphRunner(runner_of(model), CONTEXT, SMALL)
 
 
-def scheduler_of(model: Qwen, budget: Budget | None = None) -> Scheduler:
+def scheduler_of(model: Model, budget: Budget | None = None) -> Scheduler:
     recurrent = model.config.delta is not None
     budget = (budget or Budget(tokens=512, mixed_tokens=128)).with_sequences(ROWS)
     return Scheduler(80, 40 if recurrent else 0, CONTEXT, budget, recurrent)
@@ -68,7 +70,7 @@ def ids(seed: int, length: int) -> list[int]:
 
 
 def outputs(
-    model: Qwen, runner: ModelRunner | GraphRunner, arrivals: list[tuple[int, Sequence]], ahead: bool
+    model: Model, runner: ModelRunner | GraphRunner, arrivals: list[tuple[int, Sequence]], ahead: bool
 ) -> list[list[int]]:
     """Run sequences that arrive at these steps, each step planned after the one before it or during it."""
     scheduler, flight, waiting, step_number = scheduler_of(model), None, list(arrivals), 0
@@ -91,7 +93,7 @@ def outputs(
 
 
 @pytest.mark.parametrize("rows", range(1, 18))
-def test_static_equals_eager_at_every_batch_size(model: Qwen, rows: int) -> None:
+def test_static_equals_eager_at_every_batch_size(model: Model, rows: int) -> None:
     """Greedy and seeded rows side by side, some of whose contexts cross a page."""
 
     def arrivals() -> list[tuple[int, Sequence]]:
@@ -102,7 +104,7 @@ def test_static_equals_eager_at_every_batch_size(model: Qwen, rows: int) -> None
     assert outputs(model, static_of(model), arrivals(), ahead=True) == expected
 
 
-def test_mixed_and_decode_only_steps_alternate(model: Qwen) -> None:
+def test_mixed_and_decode_only_steps_alternate(model: Model) -> None:
     """Sequences come while others decode, leave at different steps, and share prefixes kept as cached states."""
 
     def arrivals() -> list[tuple[int, Sequence]]:
@@ -121,7 +123,7 @@ def test_mixed_and_decode_only_steps_alternate(model: Qwen) -> None:
     assert sum(kinds) > 10
 
 
-def test_what_padding_leaves_is_in_the_scratch_page_and_slot_alone(hybrid: Qwen) -> None:
+def test_what_padding_leaves_is_in_the_scratch_page_and_slot_alone(hybrid: Model) -> None:
     static, eager = static_of(hybrid), runner_of(hybrid)
     for runner in (static, eager):
         outputs(hybrid, runner, [(0, sequence(ids(n, 9), 6)) for n in range(3)], ahead=False)
@@ -146,7 +148,7 @@ def decode_plan(rows: int, **more: object) -> StepPlan:
     return dataclasses.replace(plan, **more)  # type: ignore[arg-type]
 
 
-def test_masks_penalties_and_min_p_come_between_the_halves(hybrid: Qwen) -> None:
+def test_masks_penalties_and_min_p_come_between_the_halves(hybrid: Model) -> None:
     plan = decode_plan(5, min_p=np.array([0, 0.3, 0, 0, 0.9], np.float32))
     bits = np.zeros((2, tiny.VOCAB // 32), np.uint32)
     bits[0, 0], bits[1, 2] = 1 << 17, 1 << 3
@@ -158,7 +160,7 @@ def test_masks_penalties_and_min_p_come_between_the_halves(hybrid: Qwen) -> None
     assert static_of(hybrid).run(plan, lambda: metadata).tolist() == expected.tolist()
 
 
-def test_restores_and_saves_are_done_around_the_replay(hybrid: Qwen) -> None:
+def test_restores_and_saves_are_done_around_the_replay(hybrid: Model) -> None:
     first = decode_plan(3, saves=np.array([[1, 20], [3, 21]]))
     restored = dataclasses.replace(
         decode_plan(3), positions=np.ones(3, np.int64), restores=np.array([[20, 2], [21, 1], [20, 3]])
@@ -171,12 +173,12 @@ def test_restores_and_saves_are_done_around_the_replay(hybrid: Qwen) -> None:
     assert torch.allclose(static.runner.cache.states[:, 20:22], eager.cache.states[:, 20:22], atol=1e-5)
 
 
-def test_relays_without_a_step_before_are_refused(hybrid: Qwen) -> None:
+def test_future_tokens_without_a_step_before_are_refused(hybrid: Model) -> None:
     with pytest.raises(ValueError, match="future_tokens"):
         static_of(hybrid).launch(decode_plan(2, future_tokens=np.array([[0, 0]])))
 
 
-def test_ids_outlive_the_step_after(hybrid: Qwen) -> None:
+def test_ids_outlive_the_step_after(hybrid: Model) -> None:
     static = static_of(hybrid)
     first = static.launch(decode_plan(2))
     first.sample(lambda: None)
@@ -187,7 +189,7 @@ def test_ids_outlive_the_step_after(hybrid: Qwen) -> None:
     assert first.ids().tolist() == eager.run(decode_plan(2)).tolist()
 
 
-def test_capture_goes_largest_first_into_one_pool(hybrid: Qwen, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_capture_goes_largest_first_into_one_pool(hybrid: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a stand-in for CUDA's capture: it remembers which half was called, and replays by calling it again."""
     static, called, captured = static_of(hybrid), [], []
     for name in ("forward", "sample"):
@@ -227,19 +229,22 @@ def test_buckets_hold_what_they_must() -> None:
     assert list(BUCKETS) == sorted(set(BUCKETS))
 
 
-def test_steps_that_do_more_than_decode_run_eagerly(hybrid: Qwen) -> None:
+def test_steps_that_do_more_than_decode_run_eagerly(hybrid: Model) -> None:
     static = static_of(hybrid)
     assert static.bucket_of(decode_plan(24)) == 24
     assert static.bucket_of(decode_plan(25)) is None
     none = {name: np.zeros(0) for name in ("temperature", "top_p", "top_k", "seeds")}
     assert not only_decodes(decode_plan(2, sample_rows=np.array([1]), **none))
     assert static.bucket_of(decode_plan(1, positions=np.array([CONTEXT]))) is None
+    assert not only_decodes(decode_plan(2, rope_positions=np.zeros((3, 2), np.int64)))
 
 
-def test_the_engine_runs_on_it(hybrid: Qwen) -> None:
+def test_the_engine_runs_on_it(hybrid: Model) -> None:
     async def answers(ahead: bool) -> list[list[int]]:
         static = static_of(hybrid)
-        engine = Engine(scheduler_of(hybrid), static, ahead=static if ahead else None)
+        engine = Engine(
+            scheduler_of(hybrid), static, Settings().part(EngineLimits), ahead=static if ahead else None
+        )
         engine.start(asyncio.get_running_loop())
         sampling = Sampling(0.8, seed=3, presence=1.5, min_p=0.05)
         asked = [Sequence("s", np.array(ids(n, 5 + n)), 12, sampling, frozenset()) for n in range(6)]

@@ -6,10 +6,14 @@ from hypothesis import strategies as st
 
 from node.engine.plan import PAGE
 from node.model.config import ModelConfig
-from node.run.memory import GIB, USABLE, DoesNotFit, MemoryPlan, plan_memory
+from node.model.families import parse_config
+from node.run.memory import GIB, DoesNotFit, MemoryPlan, MemoryShares, plan_memory
+from node.settings import Settings
+
+SHARES = Settings().part(MemoryShares)
 
 # The 9B's figures: 17.9 GB of text parameters in bfloat16, 32 KiB of KV a token, 51.5 MB of state a sequence.
-HYBRID_9B = ModelConfig.parse(
+HYBRID_9B = parse_config(
     {
         "model_type": "qwen3_5",
         "tie_word_embeddings": False,
@@ -23,7 +27,7 @@ HYBRID_9B = ModelConfig.parse(
         },
     }
 )  # fmt: skip
-DENSE = ModelConfig.parse(
+DENSE = parse_config(
     {
         "model_type": "qwen2", "hidden_size": 64, "intermediate_size": 128, "vocab_size": 1000,
         "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "rope_theta": 1e6,
@@ -34,7 +38,13 @@ DENSE = ModelConfig.parse(
 
 def plan(config: ModelConfig, memory: float, context: int = 32768, dtype: str = "bfloat16") -> MemoryPlan:
     return plan_memory(
-        config, memory=int(memory * GIB), dtype=dtype, context=context, sequences=256, step_tokens=8192
+        config,
+        memory=int(memory * GIB),
+        dtype=dtype,
+        context=context,
+        sequences=256,
+        step_tokens=8192,
+        shares=SHARES,
     )
 
 
@@ -43,7 +53,7 @@ def test_the_9b_on_a_large_card_runs_256_sequences() -> None:
     assert got.weights == 2 * 8_953_803_264
     assert (got.page_bytes, got.sequences, got.cached_states) == (PAGE * 32 * 1024, 256, 128)
     assert got.slot_bytes == 24 * (32 * 128 * 128 * 4 + 3 * 8192 * 2)
-    assert got.total <= 139 * GIB * USABLE
+    assert got.total <= 139 * GIB * SHARES.memory_utilization
     assert got.pages * PAGE > 2_500_000
 
 
@@ -88,7 +98,7 @@ def test_a_plan_keeps_to_its_memory_and_holds_a_context(memory: float, context: 
             got = plan(config, memory, context, dtype)
         except DoesNotFit:
             continue
-        assert got.total <= got.memory * USABLE
+        assert got.total <= got.memory * SHARES.memory_utilization
         assert got.pages * PAGE >= context
         assert got.sequences >= 1
         assert got.cached_states <= max(8, got.sequences)

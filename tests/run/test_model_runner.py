@@ -76,7 +76,7 @@ def test_ids_beyond_the_vocabulary_are_not_sampled(model: Qwen) -> None:
     assert set(sequence.generated) <= {0, 1, 2}
 
 
-def test_a_fresh_cu_seqlens_from_an_empty_slot_and_leaves_the_others(model: Qwen) -> None:
+def test_a_fresh_row_starts_from_an_empty_slot_and_leaves_the_others(model: Qwen) -> None:
     drive = Drive(model)
     cache = drive.runner.cache
     plan, (sequence,) = drive.plan([(drive.begin([4]), 1)])
@@ -86,7 +86,7 @@ def test_a_fresh_cu_seqlens_from_an_empty_slot_and_leaves_the_others(model: Qwen
     assert sequence.slot != 0
 
 
-def test_batches_send_each_token_to_its_place(model: Qwen) -> None:
+def test_batches_send_each_token_to_its_slot(model: Qwen) -> None:
     drive = Drive(model)
     sequence = drive.begin(list(range(70)))
     drive.step([(sequence, 63)])
@@ -97,6 +97,14 @@ def test_batches_send_each_token_to_its_place(model: Qwen) -> None:
     assert batch.decode is None
     assert batch.prefill is not None
     assert batch.prefill.context_lengths.tolist() == [66]
+
+
+def test_positions_that_agree_on_three_axes_are_the_positions(model: Qwen) -> None:
+    plan = plan_of(Drive(model))
+    on_axes = dataclasses.replace(plan, rope_positions=np.stack([plan.positions] * 3))
+    assert torch.equal(batch_of(plan, CPU).positions, torch.from_numpy(plan.positions))
+    assert torch.equal(batch_of(on_axes, CPU).positions, torch.from_numpy(on_axes.rope_positions))
+    assert torch.equal(Drive(model).runner.forward(plan), Drive(model).runner.forward(on_axes))
 
 
 def test_rows_out_of_order_are_refused(model: Qwen) -> None:

@@ -9,13 +9,15 @@ import pytest
 import torch
 
 from node.engine.engine import Engine
+from node.engine.limits import EngineLimits
 from node.engine.plan import PAGE
 from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import Sequence
-from node.model.qwen import Qwen
+from node.model.model import Model
 from node.run.load import load_model
 from node.run.model_runner import ModelRunner
+from node.settings import Settings
 from tests.model import tiny
 
 STEPS = 24
@@ -23,18 +25,18 @@ PROMPTS = [[5, 9, 9, 40, 41], [7] * 20, [30, 3]]
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Qwen:
+def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
     folder = tiny.write(tmp_path_factory.mktemp("tiny"), tiny.CONFIGS["qwen3_5"])
     return load_model(folder, torch.float32, "cpu")
 
 
-def generate(model: Qwen, samplings: list[Sampling], ahead: bool) -> list[list[int]]:
+def generate(model: Model, samplings: list[Sampling], ahead: bool) -> list[list[int]]:
     """What sequences with these samplings write when they share their steps."""
 
     async def main() -> list[list[int]]:
         runner = ModelRunner(model, 33, 9, "cpu")
         scheduler = Scheduler(32, 8, 4 * PAGE, Budget(4, 64, 64), True)
-        engine = Engine(scheduler, runner, ahead=runner if ahead else None)
+        engine = Engine(scheduler, runner, Settings().part(EngineLimits), ahead=runner if ahead else None)
         engine.start(asyncio.get_running_loop())
         sequences = [
             Sequence(f"s{n}", np.array(prompt), STEPS, sampling, frozenset())
@@ -49,7 +51,7 @@ def generate(model: Qwen, samplings: list[Sampling], ahead: bool) -> list[list[i
     return asyncio.run(main())
 
 
-def expected(model: Qwen, prompt: list[int], sampling: Sampling) -> list[int]:
+def expected(model: Model, prompt: list[int], sampling: Sampling) -> list[int]:
     """Greedy, each token from a whole pass over all before it and the formula in float64."""
     output: list[int] = []
     for _ in range(STEPS):
@@ -63,7 +65,7 @@ def expected(model: Qwen, prompt: list[int], sampling: Sampling) -> list[int]:
     return output
 
 
-def plain_logits(model: Qwen, tokens: list[int]) -> np.ndarray:
+def plain_logits(model: Model, tokens: list[int]) -> np.ndarray:
     runner = ModelRunner(model, 5, 3, "cpu")
     scheduler = Scheduler(4, 2, 4 * PAGE, Budget(1, 256, 256), True)
     scheduler.add(Sequence("s", np.array(tokens), 1, Sampling(0.0), frozenset()))
@@ -75,7 +77,7 @@ def plain_logits(model: Qwen, tokens: list[int]) -> np.ndarray:
 
 
 @pytest.mark.parametrize("ahead", [False, True])
-def test_penalties_follow_the_formula_whatever_shares_the_step(model: Qwen, ahead: bool) -> None:
+def test_penalties_follow_the_formula_whatever_shares_the_step(model: Model, ahead: bool) -> None:
     samplings = [
         Sampling(0.0, presence=-2.0, frequency=0.75),
         Sampling(0.0),
@@ -89,7 +91,7 @@ def test_penalties_follow_the_formula_whatever_shares_the_step(model: Qwen, ahea
     assert written[2] != plain[2]
 
 
-def test_min_p_of_one_leaves_the_likeliest_alone(model: Qwen) -> None:
+def test_min_p_of_one_leaves_the_likeliest_alone(model: Model) -> None:
     greedy = generate(model, [Sampling(0.0)] * 3, False)
     narrow = generate(model, [Sampling(1.5, seed=n, min_p=1.0) for n in range(3)], False)
     wide = generate(model, [Sampling(1.5, seed=n) for n in range(3)], False)

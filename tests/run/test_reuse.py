@@ -10,7 +10,7 @@ from node.engine.output_lengths import OutputLengths
 from node.engine.plan import PAGE
 from node.engine.prefix_cache import Hit
 from node.engine.scheduler import Budget
-from node.model.qwen import Qwen
+from node.model.model import Model
 from node.run.batch import batch_of
 from node.run.load import load_model
 from tests.model import tiny
@@ -18,12 +18,12 @@ from tests.run.reusing import REORDERED, Node, ids
 
 
 @pytest.fixture(scope="module", params=["qwen3_5", "qwen3"])
-def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Qwen:
+def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Model:
     folder = tiny.write(tmp_path_factory.mktemp("tiny"), tiny.CONFIGS[request.param])
     return load_model(folder, torch.float32, "cpu")
 
 
-def test_hit_equals_cold_at_every_remainder(model: Qwen) -> None:
+def test_hit_equals_cold_at_every_remainder(model: Model) -> None:
     """Four at a time, in mixed steps; the cold node keeps nothing."""
     shared = ids(1, 2 * PAGE)
     warm, cold = Node(model), Node(model, cached_states=0)
@@ -40,7 +40,7 @@ def test_hit_equals_cold_at_every_remainder(model: Qwen) -> None:
 
 
 @pytest.mark.parametrize("chunk", [1, 63, 64, 65, 1000])
-def test_hit_equals_cold_in_chunks_of_any_size(model: Qwen, chunk: int) -> None:
+def test_hit_equals_cold_in_chunks_of_any_size(model: Model, chunk: int) -> None:
     prompt = ids(1, 139)
     warm, cold = Node(model, budget=Budget(4, chunk, chunk)), Node(model)
     warm.answer(prompt)
@@ -49,7 +49,7 @@ def test_hit_equals_cold_in_chunks_of_any_size(model: Qwen, chunk: int) -> None:
     warm.same(hit, cold, cold.answer(prompt, 4), REORDERED)
 
 
-def test_hit_equals_cold_beside_others(model: Qwen) -> None:
+def test_hit_equals_cold_beside_others(model: Model) -> None:
     prompts = [ids(0, 200) + ids(n, 30 * n) for n in range(1, 5)]
     warm = Node(model)
     warm.answer(ids(0, 200))
@@ -63,7 +63,7 @@ def test_hit_equals_cold_beside_others(model: Qwen) -> None:
         assert hit.cached >= 2 * PAGE
 
 
-def test_after_eviction_of_a_cached_state_its_pages_give_the_same(model: Qwen) -> None:
+def test_after_eviction_of_a_cached_state_its_pages_give_the_same(model: Model) -> None:
     """The state is computed again over pages that are kept: nothing is written to them."""
     first, other = ids(1, 300), ids(2, 300)
     warm, cold = Node(model, cached_states=1), Node(model)
@@ -77,7 +77,7 @@ def test_after_eviction_of_a_cached_state_its_pages_give_the_same(model: Qwen) -
     warm.same(again, cold, cold.answer(first, 5))
 
 
-def test_after_eviction_of_pages_the_rest_gives_the_same(model: Qwen) -> None:
+def test_after_eviction_of_pages_the_rest_gives_the_same(model: Model) -> None:
     first = ids(1, 300)
     warm, cold = Node(model, pages=8), Node(model)
     warm.answer(first)
@@ -86,7 +86,7 @@ def test_after_eviction_of_pages_the_rest_gives_the_same(model: Qwen) -> None:
 
 
 @pytest.mark.parametrize("ahead", [False, True])
-def test_preempted_and_resumed_equals_undisturbed(model: Qwen, ahead: bool) -> None:
+def test_preempted_and_resumed_equals_undisturbed(model: Model, ahead: bool) -> None:
     prompts = [ids(n, 60) for n in range(3)]
     tight, ample = Node(model, pages=6, cached_states=2, ahead=ahead), Node(model)
     tight.scheduler.admission.lengths = OutputLengths(1)
@@ -98,7 +98,7 @@ def test_preempted_and_resumed_equals_undisturbed(model: Qwen, ahead: bool) -> N
         tight.same(ours, ample, theirs, REORDERED)
 
 
-def test_planned_ahead_equals_plain(model: Qwen) -> None:
+def test_planned_ahead_equals_plain(model: Model) -> None:
     plain, ahead = Node(model), Node(model, ahead=True)
     pairs = []
     for n in range(12):
@@ -110,7 +110,7 @@ def test_planned_ahead_equals_plain(model: Qwen) -> None:
     assert [one.output for one, _ in pairs] == [other.output for _, other in pairs]
 
 
-def test_a_plan_stays_as_it_was_planned(model: Qwen) -> None:
+def test_a_plan_stays_as_it_was_planned(model: Model) -> None:
     """Ids that are still on the device go to the device's copy: a plan that was recorded is the plan that was made."""
     node = Node(model, ahead=True)
     node.add([1, 2, 3], 5)

@@ -22,7 +22,7 @@ from bench.gpu_check.bed import DEMO, QWEN3_5_9B
 from bench.trace import META, MetaSource
 from kernels.device import INTERPRETED, traced, triton
 from node.engine.plan import PAGE, SamplingMetadata, StepPlan
-from node.model.config import ModelConfig
+from node.model.families import parse_config
 from node.model.qwen import Qwen
 from node.model.weights import assemble
 from node.run.graph_runner import GraphRunner
@@ -106,7 +106,7 @@ def collected() -> Iterator[list[Launch]]:
 @pytest.fixture(scope="module", params=[*((kind, False) for kind in CONFIGS), ("9b", True)], ids=str)
 def static(request: pytest.FixtureRequest) -> GraphRunner:
     kind, deferred = request.param
-    config = ModelConfig.parse(CONFIGS[kind])
+    config = parse_config(CONFIGS[kind])
     weights = assemble(config, MetaSource(config), bool(config.tied), torch.bfloat16)
     model = Qwen(config, weights, TOKENS.get(config.vocab_size))
     return GraphRunner(ModelRunner(model, POOL, 400, META, deferred), CONTEXT)

@@ -10,19 +10,21 @@ import pytest
 import torch
 
 from node.engine.engine import Engine
+from node.engine.limits import EngineLimits
 from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import FinishReason, Sequence
-from node.model.qwen import Qwen
+from node.model.model import Model
 from node.run.load import load_model
 from node.run.model_runner import ModelRunner
+from node.settings import Settings
 from tests.model import tiny
 
 CLIENTS, DISTINCT, PAGES, ROWS, CACHED_STATES, CONTEXT = 200, 99, 60, 12, 6, 512
 
 
 @pytest.fixture(scope="module", params=["tiny", pytest.param("demo", marks=pytest.mark.real)])
-def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Qwen:
+def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Model:
     folder = Path(__file__).parents[2] / "weights" / "demo"
     if request.param == "tiny":
         folder = tiny.write(tmp_path_factory.mktemp("tiny"), tiny.CONFIGS["qwen3_5"])
@@ -41,11 +43,11 @@ def ask(number: int) -> Sequence:
     return Sequence(f"s{number}", prompt, limit, sampling, frozenset({5}), organization=organization)
 
 
-def build(model: Qwen, ahead: bool, pages: int = PAGES) -> Engine:
+def build(model: Model, ahead: bool, pages: int = PAGES) -> Engine:
     slots = ROWS + CACHED_STATES
     runner = ModelRunner(model, pages + 1, slots + 1, "cpu")
     scheduler = Scheduler(pages, slots, CONTEXT, Budget(ROWS, 256, 96), recurrent=True)
-    return Engine(scheduler, runner, ahead=runner if ahead else None)
+    return Engine(scheduler, runner, Settings().part(EngineLimits), ahead=runner if ahead else None)
 
 
 async def answer(engine: Engine, sequence: Sequence, leave_after: float | None = None) -> list[int] | None:
@@ -65,7 +67,7 @@ async def answer(engine: Engine, sequence: Sequence, leave_after: float | None =
                 return ids
 
 
-def test_two_hundred_clients_some_of_whom_leave(model: Qwen) -> None:
+def test_two_hundred_clients_some_of_whom_leave(model: Model) -> None:
     async def alone() -> list[list[int] | None]:
         engine = build(model, ahead=False)
         engine.start(asyncio.get_running_loop())

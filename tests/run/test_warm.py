@@ -12,7 +12,7 @@ from kernels.aot import compile_launches
 from kernels.device import INTERPRETED, triton
 from kernels.swiglu import swiglu
 from node.model.cache import Cache
-from node.model.config import ModelConfig
+from node.model.families import parse_config
 from node.model.qwen import Qwen
 from node.model.weights import assemble
 from node.run.compiles import Compiles
@@ -58,7 +58,7 @@ def test_warm_up_restores_and_saves_states_and_hands_ids_on(
 def test_after_capture_eager_steps_take_their_memory_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a device that is not there: capture stands between the same steps, the largest among them."""
     with fake_cuda() as cuda:
-        config = ModelConfig.parse(tiny.CONFIGS["qwen3"])
+        config = parse_config(tiny.CONFIGS["qwen3"])
         model = Qwen(config, assemble(config, cuda.source(config), bool(config.tied), torch.bfloat16))
         static = GraphRunner(ModelRunner(model, 1, 1, CUDA), 1024, (1, 2))
         told: list[object] = []

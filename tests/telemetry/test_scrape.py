@@ -17,11 +17,13 @@ from node.access.keys import Keyring
 from node.api.routes import loading_routes, render_error
 from node.app import Node
 from node.chat.chat import Chat
-from node.config import Settings
 from node.device import choose_context, memory_plan, read_config
 from node.engine.engine import Engine
+from node.engine.limits import EngineLimits
 from node.engine.scheduler import Budget, Scheduler
+from node.http.limits import HttpLimits
 from node.http.server import Server
+from node.settings import Settings
 from tests.node_under_test import DEMO, KEY, MODEL, RunningNode, ScriptedRunner, running_node
 
 PLAIN = "text/plain; version=0.0.4; charset=utf-8"
@@ -126,7 +128,7 @@ def test_it_is_one_format_for_everyone_and_no_key(accept: str) -> None:
 
 def test_while_the_weights_load_there_are_no_numbers_rather_than_zeros() -> None:
     async def serve() -> None:
-        server = Server(loading_routes(), render_error)
+        server = Server(loading_routes(), render_error, Settings().part(HttpLimits))
         await server.start("127.0.0.1", 0)
         response, body = await asyncio.to_thread(request, server.port)
         assert (response.status, response.getheader("retry-after")) == (503, "5")
@@ -151,7 +153,8 @@ def test_the_process_hands_over_its_plan_and_its_compiles(monkeypatch: pytest.Mo
         Keyring(frozenset()),
     )
     scheduler = Scheduler(plan.pages, plan.state_slots, 1024, Budget(plan.sequences), True)
-    metrics = node._metrics(Engine(scheduler, ScriptedRunner([[]], 0, plan.pages)))
+    limits = settings.part(EngineLimits)
+    metrics = node._metrics(Engine(scheduler, ScriptedRunner([[]], 0, plan.pages), limits))
     node.compiles.total = 7
     node.compiles.ready()
     told = values(metrics.text().decode())

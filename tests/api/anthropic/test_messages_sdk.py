@@ -222,7 +222,7 @@ def test_a_client_that_leaves_frees_everything_within_a_step(stream: bool) -> No
 
 
 def test_a_full_queue_answers_529_and_loses_nothing() -> None:
-    with running_node("done", queue=2) as node:
+    with running_node("done", queue_requests=2) as node:
         node.runner.gate.clear()
 
         async def flood() -> list[object]:
@@ -294,7 +294,7 @@ def test_b08_b09_the_three_input_counts_partition_the_prompt_and_a_hit_is_told()
 
 
 def test_a_request_that_waits_too_long_is_answered_504_and_costs_nothing() -> None:
-    with running_node("word " * 300, seconds=0.005, max_wait=0.2, pages=32) as node:
+    with running_node("word " * 300, seconds=0.005, queue_timeout=0.2, pages=32) as node:
 
         async def ask() -> list[object]:
             async with anthropic.AsyncAnthropic(base_url=node.base_url, api_key=KEY, max_retries=0) as sdk:

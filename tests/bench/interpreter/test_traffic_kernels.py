@@ -19,6 +19,7 @@ from node.engine.plan import PAGE
 from node.engine.roofline import decode_plan
 from node.model.cache import Cache
 from node.model.config import ModelConfig
+from node.model.families import parse_config
 from node.model.qwen import Qwen
 from node.model.weights import assemble
 from node.run.decode import Decode
@@ -131,7 +132,7 @@ def test_formulas_are_what_kernels_load_and_store(
     # Two heads a program, so that several share a row, and an odd head is alone.
     monkeypatch.setattr(attention_prologue, "VALUES", 64)
     monkeypatch.setattr(gated_rms_norm, "VALUES", 256)
-    found = launched(ModelConfig.parse(config), pending)
+    found = launched(parse_config(config), pending)
     assert {launch.name for launch, _ in found} == set(FORMULAS) - left_out
     for launch, touched in found:
         assert touched == expected(launch), launch.name

@@ -15,9 +15,9 @@ import torch
 
 from kernels.device import traced
 from node.engine.plan import PAGE, SamplingMetadata
-from node.model.checkpoint import read_weights
-from node.model.config import ModelConfig
+from node.model.families import read_config
 from node.model.qwen import Qwen
+from node.model.weight_files import read_weights
 from node.run.graph_runner import GraphRunner
 from tests.model.drive import Drive, Sequence
 
@@ -35,7 +35,7 @@ def told(folder: Path) -> Told:
         kernels.add(kernel.fn.__name__)
         kernel[grid](*arguments, **options)
 
-    config = ModelConfig.read(folder)
+    config = read_config(folder)
     # No vocabulary: the oracle's greedy tokens were taken from the whole table.
     model = Qwen(config, read_weights(folder, config, torch.float32, torch.device("cpu")))
     scene = oracle if (folder / "reference.npz").exists() else serving

@@ -119,7 +119,7 @@ PAGE = 64
         (7, 1, 64, 64, False, False),
     ],
 )
-def test_prologue_norms_turns_and_writes_only_its_places(
+def test_prologue_norms_turns_and_writes_only_its_slots(
     heads: int, kv_heads: int, width: int, turned: int, gated: bool, normed: bool, dtype: torch.dtype
 ) -> None:
     tokens = 5

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from node.checkpoint import CheckpointError, CheckpointFolder
 from node.model.config import ModelConfig
 from node.model.weights import Shape, Weights, assemble, published_shapes
 
@@ -23,15 +23,11 @@ PREFIX = re.compile(r"^(model\.)?(language_model\.)?(model\.)?")
 SKIPPED = re.compile(r"^(model\.)?visual\.|^mtp\.|\.rotary_emb\.inv_freq$")
 
 
-class WeightError(ValueError):
-    """A checkpoint's tensors are not those of its configuration."""
-
-
-class Checkpoint:
+class WeightFiles:
     """The tensors of a folder by their name without prefix, memory-mapped."""
 
     def __init__(self, folder: Path, device: torch.device) -> None:
-        """Raises WeightError naming the shards that are missing or cannot be opened."""
+        """Raises CheckpointError naming the shards that are missing or cannot be opened."""
         self._folder = folder
         self._device = device
         self._files: dict[str, Any] = {}
@@ -44,10 +40,11 @@ class Checkpoint:
         for shard in [] if broken else shards:
             try:
                 self._files[shard] = safe_open(self._folder / shard, framework="pt", device=str(self._device))
-            except SafetensorError as error:
+            except (SafetensorError, OSError) as error:
                 broken.append(f"{shard}: {error}")
         if broken:
-            raise WeightError(_listed("files of the checkpoint cannot be read", broken))
+            message = _listed("files of the checkpoint cannot be read", broken)
+            raise CheckpointError(message, path=self._folder)
         for shard, file in self._files.items():
             for full in file.keys():  # noqa: SIM118 — a safe_open handle is no mapping
                 if SKIPPED.search(full):
@@ -70,7 +67,7 @@ class Checkpoint:
         return tensor.to(dtype)
 
     def verify(self, expected: dict[str, Shape]) -> None:
-        """Raise one WeightError that names all missing, unexpected and misshapen tensors."""
+        """Raise one CheckpointError that names all missing, unexpected and misshapen tensors."""
         missing = sorted(name for name in expected if name not in self._found)
         unexpected = sorted(full for name, (_, full) in self._found.items() if name not in expected)
         misshapen = []
@@ -84,26 +81,29 @@ class Checkpoint:
         }
         if any(problems.values()):
             lines = [_listed(kind, names) for kind, names in problems.items() if names]
-            raise WeightError(f"{self._folder.name} does not fit its config.json\n" + "\n".join(lines))
+            message = "\n".join(["the tensors do not fit config.json", *lines])
+            raise CheckpointError(message, path=self._folder)
 
 
 def read_weights(folder: Path, config: ModelConfig, dtype: torch.dtype, device: torch.device) -> Weights:
-    """All weights of a checkpoint folder, on the device. Raises WeightError.
+    """All weights of a checkpoint folder, on the device. Raises CheckpointError.
 
     A head is tied where the configuration says so, and where it says nothing and the files hold none.
     """
-    checkpoint = Checkpoint(folder, device)
-    tied = config.tied if config.tied is not None else "lm_head.weight" not in checkpoint
-    expected = published_shapes(config, tied)
-    checkpoint.verify(expected)
-    return assemble(config, checkpoint, tied, dtype)
+    files = WeightFiles(folder, device)
+    tied = config.tied if config.tied is not None else "lm_head.weight" not in files
+    files.verify(published_shapes(config, tied))
+    return assemble(config, files, tied, dtype)
 
 
 def _shards(folder: Path) -> list[str]:
     """The files that the index names, else the single file: shards' names follow no pattern to rely on."""
-    if (folder / INDEX).exists():
-        return sorted(set(json.loads((folder / INDEX).read_text(encoding="utf-8"))["weight_map"].values()))
-    return [SINGLE]
+    files = CheckpointFolder(folder)
+    index = files.read_json(INDEX)
+    if index is None:
+        return [SINGLE]
+    with files.reading(INDEX, "an index of shards"):
+        return sorted({str(shard) for shard in index["weight_map"].values()})
 
 
 def _listed(kind: str, names: list[str]) -> str:
