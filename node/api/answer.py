@@ -13,7 +13,7 @@ from node.engine.sequence import FinishReason
 
 
 class TokenDeltas(Protocol):
-    """Where the ids come from: a Generation, or ids that someone has kept."""
+    """Where the ids come from: a Generation, or a replay."""
 
     @property
     def cached(self) -> int: ...

@@ -32,7 +32,7 @@ def read_object(body: bytes, content_type: str | None) -> dict[str, Any]:
 
 def _read_slowly(body: bytes) -> Any:
     try:
-        return _whole(json.loads(body, parse_constant=_not_json))
+        return _replace_surrogates(json.loads(body, parse_constant=_not_json))
     except RecursionError:
         raise invalid("", "the body is nested too deeply") from None
     except ValueError as error:  # of JSON, of UTF-8, of an integer with too many digits
@@ -43,12 +43,12 @@ def _not_json(word: str) -> NoReturn:
     raise ValueError(f"{word} is not a JSON value")
 
 
-def _whole(value: Any) -> Any:
+def _replace_surrogates(value: Any) -> Any:
     """`value` with every lone surrogate replaced."""
     if isinstance(value, str):
         return LONE_SURROGATE.sub("\ufffd", value)
     if isinstance(value, list):
-        return [_whole(item) for item in value]
+        return [_replace_surrogates(item) for item in value]
     if isinstance(value, dict):
-        return {_whole(key): _whole(item) for key, item in value.items()}
+        return {_replace_surrogates(key): _replace_surrogates(item) for key, item in value.items()}
     return value

@@ -59,7 +59,7 @@ class ModelService:
         return self.keyring.check(request.headers.get("authorization"), request.headers.get("x-api-key"))
 
     def require(self, model: str) -> None:
-        """Raise ApiError unless `model` is the one that is service. No other name maps to it."""
+        """Raise ApiError unless `model` is the one that is served. No other name maps to it."""
         if model != self.name:
             message = (
                 f"{model[:200]} is not served on this node; GET /v1/infer/models lists the models that are"

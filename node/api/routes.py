@@ -6,12 +6,14 @@ import time
 
 import msgspec
 
+from node.api.anthropic import models as anthropic_models
 from node.api.anthropic.envelope import error_body
 from node.api.anthropic.messages import Messages
 from node.api.envelope import error_response
 from node.api.errors import ApiError
 from node.api.model_service import ModelService
 from node.api.models import Models
+from node.api.openai import models as openai_models
 from node.http.message import Request, Response
 from node.http.router import Router
 from node.telemetry.metrics import CONTENT_TYPE, Metrics
@@ -21,7 +23,8 @@ MOUNTS = ("/v1/infer", "/v1/infer/v1", "/v1")  # every client's idea of a base U
 
 def build_routes(service: ModelService, metrics: Metrics) -> Router:
     router = Router()
-    messages, models, probes = Messages(service), Models(service), Probes(service, metrics)
+    messages, probes = Messages(service), Probes(service, metrics)
+    models = Models(service, (openai_models, anthropic_models))
     for mount in MOUNTS:
         router.add("POST", f"{mount}/messages", messages.create)
         router.add("POST", f"{mount}/messages/count_tokens", messages.count_tokens)

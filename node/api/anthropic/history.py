@@ -11,11 +11,11 @@ from node.api.anthropic.parts import (
     ThinkingPart,
     ToolResultPart,
     ToolUsePart,
-    join,
+    join_texts,
     read_content,
 )
 from node.api.convert import demand
-from node.api.errors import invalid
+from node.api.errors import ApiError, invalid
 from node.api.fields import FieldFilter
 from node.chat.conversation import Call, Turn
 
@@ -43,7 +43,7 @@ class Message:
 
     @property
     def text(self) -> str:
-        return join([part for _, part in self.parts])
+        return join_texts([part for _, part in self.parts])
 
 
 def read_messages(field_filter: FieldFilter, messages: Any) -> list[Message]:
@@ -129,7 +129,7 @@ def _unique(message: Message) -> list[ToolUsePart]:
     return calls
 
 
-def _without_result(path: str, ids: list[str]) -> Exception:
+def _without_result(path: str, ids: list[str]) -> ApiError:
     return invalid(
         path,
         f"`tool_use` ids were found without `tool_result` blocks immediately after: {', '.join(ids)}. "

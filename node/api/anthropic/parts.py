@@ -155,7 +155,9 @@ def _document(field_filter: FieldFilter, fields: dict[str, Any], path: str, labe
         text = demand(source.get("data"), str, f"{where}.data", "text")
     elif source.get("type") == "content":
         content = source.get("content", "")
-        text = join(read_content(field_filter, content, f"{where}.content", "document", f"{label}.content"))
+        text = join_texts(
+            read_content(field_filter, content, f"{where}.content", "document", f"{label}.content")
+        )
     else:
         raise invalid(f"{where}.type", "must be 'text' or 'content'")
     heads = [demand(fields.get(name, ""), str, f"{path}.{name}", "text") for name in ("title", "context")]
@@ -165,10 +167,10 @@ def _document(field_filter: FieldFilter, fields: dict[str, Any], path: str, labe
 def _search_result(field_filter: FieldFilter, fields: dict[str, Any], path: str, label: str) -> str:
     heads = [demand(fields.get(name, ""), str, f"{path}.{name}", "text") for name in ("title", "source")]
     content = fields.get("content", [])
-    text = join(read_content(field_filter, content, f"{path}.content", "document", f"{label}.content"))
+    text = join_texts(read_content(field_filter, content, f"{path}.content", "document", f"{label}.content"))
     return "\n".join([*filter(None, heads), text])
 
 
-def join(parts: list[Part]) -> str:
+def join_texts(parts: list[Part]) -> str:
     """The texts of `parts`, a newline between them: plain concatenation would glue words."""
     return "\n".join(part.text for part in parts if isinstance(part, TextPart) and part.text)

@@ -19,7 +19,7 @@ REQUEST_ID = "req_" + "0" * 26
 LONGEST_STEP = 12  # ids; what random steps go up to
 
 
-class KeptIds:
+class ReplayedIds:
     """Ids that are there already, handed over step by step."""
 
     cached = 0
@@ -75,16 +75,18 @@ async def replay(
     if stop is None and not cut:
         stop, ids = len(ids), [*ids, min(stop_ids)]
     finish_reason = FinishReason.LENGTH if stop is None else FinishReason.STOP
-    kept = KeptIds(ids if stop is None else ids[: stop + 1], steps, finish_reason)
-    answer = Answer(kept, parser, len(prompt.ids), clamped=False)
-    reply = MessageReply(answer, parsed.model, REQUEST_ID, ContentWriter(parsed.thinking.shown, _counter()))
+    replayed = ReplayedIds(ids if stop is None else ids[: stop + 1], steps, finish_reason)
+    answer = Answer(replayed, parser, len(prompt.ids), clamped=False)
+    reply = MessageReply(
+        answer, parsed.model, REQUEST_ID, ContentWriter(parsed.thinking.shown, _counting_ids())
+    )
     if not (parsed.scalars.stream if stream is None else stream):
         return await reply.whole()
     first = await answer.next(timeout=0.0)
     return b"".join([frames async for frames in MessageFrames(reply, first)])
 
 
-def _counter() -> Callable[[], str]:
+def _counting_ids() -> Callable[[], str]:
     """Ids of calls that are the same in every replay."""
     numbers = itertools.count()
     return lambda: f"toolu_{next(numbers):024}"

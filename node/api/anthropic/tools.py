@@ -56,7 +56,7 @@ def read_tools(field_filter: FieldFilter, tools: Any) -> list[Tool]:
     return read
 
 
-def read_choice(field_filter: FieldFilter, choice: Any, tools: list[Tool]) -> ToolChoice:
+def read_tool_choice(field_filter: FieldFilter, choice: Any, tools: list[Tool]) -> ToolChoice:
     """Raises ApiError where the choice cannot be kept to with these tools."""
     raw = field_filter.apply("tool_choice", demand(choice, dict, "tool_choice", "an object"), "tool_choice")
     read = convert(raw, ToolChoice, "tool_choice")

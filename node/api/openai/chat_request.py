@@ -8,7 +8,7 @@ from typing import Any
 from node.api.errors import invalid, unsupported
 from node.chat.conversation import Call, Conversation, ToolSpec, Turn
 
-INSTRUCTIONS = ("system", "developer")
+INSTRUCTION_ROLES = ("system", "developer")
 
 
 def read_conversation(body: dict[str, Any]) -> Conversation:
@@ -26,7 +26,7 @@ def read_conversation(body: dict[str, Any]) -> Conversation:
         path = f"messages.{number}"
         if not isinstance(message, dict):
             raise invalid(path, "must be an object")
-        if message.get("role") in INSTRUCTIONS:
+        if message.get("role") in INSTRUCTION_ROLES:
             if turns:
                 raise invalid(f"{path}.role", "instructions must come before the conversation")
             instructions.append(_text(message, path))
