@@ -47,7 +47,7 @@ TABLES: FieldTables = {
         "min_p": yes("an extension, as are the three below"),
         "presence_penalty": yes("-2 to 2"),
         "frequency_penalty": yes("-2 to 2"),
-        "repetition_penalty": yes("above 0, at most 2; of the prompt too"),
+        "repetition_penalty": yes("0.1 to 2; of the prompt too"),
     },
     "message": {"role": yes("user or assistant"), "content": yes("text or parts")},
     "text": {"type": yes(), "text": yes(), "cache_control": CACHE_CONTROL, "citations": CITATIONS},

@@ -12,6 +12,10 @@ from node.engine.sampling import Sampling
 MOST_STOP_SEQUENCES = 16
 LONGEST_STOP_SEQUENCE = 256  # characters
 LARGEST_SEED = 2**64 - 1
+# Logits are a few hundred at most: what stretches them further says nothing more, and on the way to infinity it ends
+# the request. Those who offer this penalty suggest 1 to 1.5.
+LEAST_REPETITION, MOST_REPETITION = 0.1, 2.0
+LEAST_TEMPERATURE = 1e-5  # below it vLLM takes the likeliest token, too: nothing else has a chance
 
 
 class Scalars(msgspec.Struct):
@@ -33,7 +37,7 @@ class Scalars(msgspec.Struct):
     @property
     def sampling(self) -> Sampling:
         return Sampling(
-            self.temperature,
+            self.temperature if self.temperature >= LEAST_TEMPERATURE else 0.0,
             self.top_p,
             self.top_k,
             secrets.randbits(64) if self.seed is None else self.seed,
@@ -59,8 +63,8 @@ def check_ranges(asked: Scalars) -> None:
     for name in ("presence_penalty", "frequency_penalty"):
         if not -2.0 <= getattr(asked, name) <= 2.0:
             raise invalid(name, "must be between -2 and 2")
-    if not 0.0 < asked.repetition_penalty <= 2.0:
-        raise invalid("repetition_penalty", "must be above 0 and at most 2")
+    if not LEAST_REPETITION <= asked.repetition_penalty <= MOST_REPETITION:
+        raise invalid("repetition_penalty", f"must be between {LEAST_REPETITION} and {MOST_REPETITION}")
     if asked.seed is not None and not 0 <= asked.seed <= LARGEST_SEED:
         raise invalid("seed", "must be a whole number of at most 64 bits")
     if len(asked.stop_sequences) > MOST_STOP_SEQUENCES:

@@ -157,12 +157,20 @@ def test_false_is_not_the_zero_that_asks_for_nothing() -> None:
 
 
 @pytest.mark.parametrize(
+    ("asked", "taken"), [(0, 0.0), (1e-45, 0.0), (9e-6, 0.0), (1e-5, 1e-5), (0.7, 0.7), (2, 2.0)]
+)
+def test_a_temperature_at_which_nothing_else_has_a_chance_is_greedy(asked: float, taken: float) -> None:
+    body = {"model": "m", "max_tokens": 1, "messages": [HI], "temperature": asked}
+    assert parse(body).generation_request().sampling.temperature == taken
+
+
+@pytest.mark.parametrize(
     ("field", "good", "bad"),
     [
         ("min_p", [0, 0.05, 1], [-0.1, 1.1, True, "0"]),
         ("presence_penalty", [-2, 0, 1.5], [2.1, "1"]),
         ("frequency_penalty", [-2, 0, 1.5], [-2.1, [1]]),
-        ("repetition_penalty", [0.5, 1, 2], [0, 2.1]),
+        ("repetition_penalty", [0.1, 0.5, 1, 2], [0, 1e-38, 0.09, 2.1, -1]),
     ],
 )
 def test_extensions_of_sampling_are_taken_within_their_ranges(field: str, good: list, bad: list) -> None:
