@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from kernels.constants import PAGE
 from kernels.contract import INDEX, check
 from kernels.delta_decode import check_delta, key_heads_of
 from kernels.delta_prefill_kernels import (
@@ -23,7 +24,7 @@ from kernels.delta_prefill_kernels import (
     delta_scan_kernel,
     delta_solve_kernel,
 )
-from kernels.delta_rule import CHUNK, NORM_EPS, check_widths, chunked, gates, heads
+from kernels.delta_rule import NORM_EPS, check_widths, chunked, gates, heads
 from kernels.device import WIDE, has_warpgroups, launch, up_to_power_of_2, uses_triton
 
 # Products that feed the state have operands in tf32, eight times finer than bfloat16, and are summed in float32.
@@ -86,7 +87,7 @@ def delta_prefill(
     value_heads, key_dim, value_dim = states.shape[1:]
     check_widths(key_dim, value_dim)
     key_heads, (tokens, rows) = key_heads_of(conv_weight, states), (qkv.shape[0], state_slots.numel())
-    chunks = tokens // CHUNK + rows  # no row has more than one chunk that is not whole
+    chunks = tokens // PAGE + rows  # no row has more than one chunk that is not whole
     half = torch.float32 if WIDE else torch.bfloat16
     single, narrow = partial(states.new_empty, dtype=torch.float32), partial(states.new_empty, dtype=half)
     q, k = narrow(tokens, key_heads, key_dim), single(tokens, key_heads, key_dim)
@@ -95,7 +96,7 @@ def delta_prefill(
     starts = narrow(chunks, value_heads, key_dim, value_dim)
     out = torch.empty_like(u)
     sizes = {"HK": key_heads, "RATIO": value_heads // key_heads, "DK": key_dim, "DV": value_dim}
-    conv = {"KERNEL": conv_weight.shape[0], "CHUNK": CHUNK}
+    conv = {"KERNEL": conv_weight.shape[0], "CHUNK": PAGE}
     tile = min(TILE, value_dim)
     layout = (state_slots, cu_seqlens, rows)
     launch(
@@ -138,7 +139,7 @@ def delta_prefill(
         (value_heads, chunks),
         *(*layout[1:], q, k, g, fresh, starts, out),
         **sizes,
-        CHUNK=CHUNK,
+        CHUNK=PAGE,
         num_warps=8,
     )
     return out

@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from kernels.constants import RING
 from kernels.contract import FLOAT32, INDEX, check, check_rank
 from kernels.delta_decode import check_delta, key_heads_of, tile_of
 from kernels.delta_rule import (
@@ -39,7 +40,6 @@ from kernels.delta_rule import (
 from kernels.device import jit, launch, tl, uses_triton
 
 TILE = 32  # half of delta_decode's: the held entries and the write of the 8th token want registers too
-RING = 8  # a ninth entry would save 2048 / 72 KiB of writes a token and cost 12 KiB of reads: little left to gain
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 import uvloop
 
+from kernels.constants import PAGE
 from kernels.device import triton
 from node.access.keys import Keyring, first_start_key, hash_key, state_folder
 from node.api.compiler import Compiler
@@ -28,7 +29,6 @@ from node.chat.checkpoint import CheckpointError
 from node.config import Settings, SettingsError
 from node.device import BUDGETS, choose_context, choose_device, memory_plan, read_config
 from node.engine.engine import Engine
-from node.engine.plan import PAGE
 from node.engine.recording import Recorder
 from node.engine.scheduler import Scheduler
 from node.http.limits import HttpLimits

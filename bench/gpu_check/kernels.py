@@ -30,9 +30,9 @@ from kernels import (
     small_gemm,
     swiglu,
 )
+from kernels.constants import PAGE
 from node.model.config import ModelConfig
 
-PAGE = 64
 ROUNDED = 2e-2  # of the largest entry: a bfloat16 has 8 bits, and sums are in another order
 EXACT = 1e-5
 OTHER = 0.02  # of sampled ids may be a neighbour: see kernels.sample

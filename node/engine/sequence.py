@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from node.engine.plan import PAGE
+from kernels.constants import PAGE
 from node.engine.sampling import Sampling
 from node.engine.seen import Seen
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kernels.constants import RING
 from node.model.rope_config import ConfigError, RopeConfig
 
 __all__ = ["ConfigError", "DeltaConfig", "ModelConfig"]
 
 KINDS = {"qwen2": "qwen2", "qwen3": "qwen3", "qwen3_5": "qwen3_5", "qwen3_5_text": "qwen3_5"}
 EXPERT_KEYS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_intermediate_size")
-RING = 8  # tokens whose state writes may be deferred: kernels.delta_ring's, which would load torch
 FULL, DELTA = "full_attention", "linear_attention"
 
 

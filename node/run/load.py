@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from node.engine.plan import PAGE, SCRATCH, StepPlan
+from kernels.constants import PAGE
+from node.engine.plan import SCRATCH, StepPlan
 from node.model.checkpoint import read_weights
 from node.model.config import ModelConfig
 from node.model.qwen import Qwen

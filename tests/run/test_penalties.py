@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from kernels.constants import PAGE
 from node.engine.engine import Engine
-from node.engine.plan import PAGE
 from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import Sequence

@@ -9,8 +9,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from kernels.constants import RING
 from kernels.delta_decode import delta_decode
-from kernels.delta_ring import RING, Ring, delta_ring, flush
+from kernels.delta_ring import Ring, delta_ring, flush
 
 SLOTS, KEY_HEADS, VALUE_HEADS, KEY, VALUE = 4, 2, 4, 8, 6
 COLUMNS = 2 * KEY_HEADS * KEY + VALUE_HEADS * VALUE

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from kernels.constants import PAGE
 from kernels.device import traced
-from node.engine.plan import PAGE, SamplingMetadata
+from node.engine.plan import SamplingMetadata
 from node.model.checkpoint import read_weights
 from node.model.config import ModelConfig
 from node.model.qwen import Qwen
