@@ -102,6 +102,12 @@ def check_widths(key_dim: int, value_dim: int) -> None:
             raise ValueError(f"states: {name} heads of {width}, expected 16, 32, 64 or 128")
 
 
+def tile_of(key_dim: int, value_dim: int, most: int) -> dict[str, int]:
+    """Value columns at a time, at most so many, and the warps for them: 8 where the state is 128 x 128."""
+    tile = min(most, value_dim)
+    return {"TILE": tile, "num_warps": max(1, 8 * key_dim * tile // (128 * most))}
+
+
 @jit()
 def gate_of(a, b, a_log, dt_bias):
     """(g, β) as `gates`. The quotient is log(1 + z) without the loss of 1 + z near 1."""
