@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from bench.registry import Measure, row
+from kernels.constants import PAGE
 from node.engine.engine import Engine
 from node.engine.limits import EngineLimits
-from node.engine.plan import PAGE
 from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import Sequence

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kernels.delta_ring import RING
-from node.engine.plan import PAGE
+from kernels.constants import PAGE, RING
 from node.model.config import DeltaConfig, ModelConfig
 
 WORD, WIDE, NARROW = 8, 4, 2  # bytes of an int64, of a float32, of a bfloat16: a weight, an activation, a key

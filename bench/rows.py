@@ -11,7 +11,8 @@ import numpy as np
 import torch
 
 from bench.registry import Measure, Unavailable, row
-from node.engine.plan import PAGE, StepPlan
+from kernels.constants import PAGE
+from node.engine.plan import StepPlan
 from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import Sequence

@@ -16,10 +16,9 @@ from torch.utils._pytree import tree_leaves
 
 from bench.least import Step
 from bench.traffic import Launch, Values
-from kernels.delta_ring import RING
+from kernels.constants import PAGE, RING
 from kernels.device import traced
 from kernels.sample_parts import PART, PEAK
-from node.engine.plan import PAGE
 from node.model.cache import Cache
 from node.model.config import DELTA, FULL, ModelConfig
 from node.model.qwen import Qwen

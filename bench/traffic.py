@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from node.engine.plan import PAGE
+from kernels.constants import PAGE
 
 
 @dataclass(frozen=True, slots=True)

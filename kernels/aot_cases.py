@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from kernels.attention_prologue import attention_prologue
+from kernels.constants import BUCKETS, PAGE
 from kernels.delta_rule_cases import delta_cases
 from kernels.gated_rms_norm import gated_rms_norm
 from kernels.output_gate import output_gate
@@ -21,9 +22,7 @@ from kernels.sample_cases import sample_cases
 from kernels.small_gemm import small_gemm
 from kernels.swiglu import swiglu
 
-PAGE = 64
 WIDER, OLDER = (248320, 248077), (151936, 151669)  # rows of the head, and those that are tokens
-BUCKETS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 224, 256)
 
 
 @dataclass(frozen=True, slots=True)

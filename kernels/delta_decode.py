@@ -19,7 +19,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from kernels.contract import FLOAT32, FLOATS, INDEX, check, check_rank
+from kernels.contract import INDEX, check
+from kernels.delta_inputs import DeltaInputs
 from kernels.delta_rule import (
     NORM_EPS,
     check_widths,
@@ -28,6 +29,7 @@ from kernels.delta_rule import (
     gates,
     heads,
     shift_conv_state,
+    tile_of,
     unit,
 )
 from kernels.device import has_warpgroups, jit, launch, tl, uses_triton
@@ -35,17 +37,8 @@ from kernels.device import has_warpgroups, jit, launch, tl, uses_triton
 TILE = 64  # value columns at a time
 
 
-def reference(
-    qkv: Tensor,
-    a: Tensor,
-    b: Tensor,
-    conv_weight: Tensor,
-    a_log: Tensor,
-    dt_bias: Tensor,
-    states: Tensor,
-    conv_state: Tensor,
-    state_slots: Tensor,
-) -> Tensor:
+def reference(inputs: DeltaInputs, state_slots: Tensor) -> Tensor:
+    qkv, a, b, conv_weight, a_log, dt_bias, states, conv_state = inputs
     value_heads, key_dim, value_dim = states.shape[1:]
     window = torch.cat([conv_state.index_select(0, state_slots), qkv[:, None]], dim=1)
     conv_state.index_copy_(0, state_slots, window[:, 1:])
@@ -63,34 +56,20 @@ def reference(
     return (q @ s).view(-1, value_heads, value_dim)
 
 
-def delta_decode(
-    qkv: Tensor,
-    a: Tensor,
-    b: Tensor,
-    conv_weight: Tensor,
-    a_log: Tensor,
-    dt_bias: Tensor,
-    states: Tensor,
-    conv_state: Tensor,
-    state_slots: Tensor,
-) -> Tensor:
+def delta_decode(inputs: DeltaInputs, state_slots: Tensor) -> Tensor:
     """Return o [R, Hv, Dv] float32; change the rows' slots of states and conv_state, and no other slot.
 
-    qkv             [R, C]               float32, bfloat16 or float16; may be a slice of wider rows
-    a, b            [R, Hv]              the same
-    conv_weight     [K, C]               float32, the newest token's last
-    a_log, dt_bias  [Hv]                 float32
-    states          [slots, Hv, Dk, Dv]  float32, contiguous
-    conv_state      [slots, K − 1, C]    the type of qkv, contiguous, oldest first
-    state_slots     [R]                  int64; each row its own, but for the scratch slot
+    inputs       a token a row: N = R
+    state_slots  [R]  int64; each row its own, but for the scratch slot
     """
-    check_delta(qkv, a, b, conv_weight, a_log, dt_bias, states, conv_state)
+    inputs.check()
+    qkv, a, b, conv_weight, a_log, dt_bias, states, conv_state = inputs
     check("state_slots", state_slots, (qkv.shape[0],), INDEX)
     if not uses_triton(qkv):
-        return reference(qkv, a, b, conv_weight, a_log, dt_bias, states, conv_state, state_slots)
+        return reference(inputs, state_slots)
     value_heads, key_dim, value_dim = states.shape[1:]
     check_widths(key_dim, value_dim)
-    key_heads = key_heads_of(conv_weight, states)
+    key_heads = inputs.key_heads
     out = states.new_empty(qkv.shape[0], value_heads, value_dim)
     launch(
         delta_decode_kernel,
@@ -107,47 +86,6 @@ def delta_decode(
         **tile_of(key_dim, value_dim, TILE),
     )
     return out
-
-
-def key_heads_of(conv_weight: Tensor, states: Tensor) -> int:
-    """How many key heads share the columns with the value heads of states."""
-    value_heads, key_dim, value_dim = states.shape[1:]
-    return (conv_weight.shape[1] - value_heads * value_dim) // (2 * key_dim)
-
-
-def tile_of(key_dim: int, value_dim: int, most: int) -> dict[str, int]:
-    """Value columns at a time, at most so many, and the warps for them: 8 where the state is 128 x 128."""
-    tile = min(most, value_dim)
-    return {"TILE": tile, "num_warps": max(1, 8 * key_dim * tile // (128 * most))}
-
-
-def check_delta(
-    qkv: Tensor,
-    a: Tensor,
-    b: Tensor,
-    conv_weight: Tensor,
-    a_log: Tensor,
-    dt_bias: Tensor,
-    states: Tensor,
-    conv_state: Tensor,
-) -> None:
-    """What decode and prompt ask of the tensors they share."""
-    check_rank("states", states, "SHKV")
-    check_rank("conv_weight", conv_weight, "KC")
-    check_rank("qkv", qkv, "NC")
-    value_heads, key_dim, value_dim = states.shape[1:]
-    kernel, columns = conv_weight.shape
-    keys = columns - value_heads * value_dim
-    if keys <= 0 or keys % (2 * key_dim) or value_heads % (keys // (2 * key_dim)):
-        raise ValueError(f"conv_weight: {columns} columns do not hold q, k and v of {states.shape[1:]}")
-    check("conv_weight", conv_weight, conv_weight.shape, FLOAT32)
-    check("states", states, states.shape, FLOAT32)
-    check("qkv", qkv, (qkv.shape[0], columns), FLOATS, strided=True)
-    for name, gate in (("a", a), ("b", b)):
-        check(name, gate, (qkv.shape[0], value_heads), (qkv.dtype,), strided=True)
-    check("a_log", a_log, (value_heads,), FLOAT32)
-    check("dt_bias", dt_bias, (value_heads,), FLOAT32)
-    check("conv_state", conv_state, (states.shape[0], kernel - 1, columns), (qkv.dtype,))
 
 
 @jit(do_not_specialize_on_alignment=["a", "b", "state_slots"])

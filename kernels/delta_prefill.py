@@ -15,15 +15,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from kernels.constants import PAGE
 from kernels.contract import INDEX, check
-from kernels.delta_decode import check_delta, key_heads_of
+from kernels.delta_inputs import DeltaInputs
 from kernels.delta_prefill_kernels import (
     delta_convolve_kernel,
     delta_output_kernel,
     delta_scan_kernel,
     delta_solve_kernel,
 )
-from kernels.delta_rule import CHUNK, NORM_EPS, check_widths, chunked, gates, heads
+from kernels.delta_rule import NORM_EPS, check_widths, chunked, gates, heads
 from kernels.device import WIDE, has_warpgroups, launch, up_to_power_of_2, uses_triton
 
 # Products that feed the state have operands in tf32, eight times finer than bfloat16, and are summed in float32.
@@ -32,18 +33,8 @@ STATE = "ieee" if WIDE else "tf32"
 TILE = 32  # value columns a program of the scan: 4 a head, so that one long row of the 9B fills 128 multiprocessors
 
 
-def reference(
-    qkv: Tensor,
-    a: Tensor,
-    b: Tensor,
-    conv_weight: Tensor,
-    a_log: Tensor,
-    dt_bias: Tensor,
-    states: Tensor,
-    conv_state: Tensor,
-    state_slots: Tensor,
-    cu_seqlens: Tensor,
-) -> Tensor:
+def reference(inputs: DeltaInputs, state_slots: Tensor, cu_seqlens: Tensor) -> Tensor:
+    qkv, a, b, conv_weight, a_log, dt_bias, states, conv_state = inputs
     value_heads, key_dim, value_dim = states.shape[1:]
     kept = len(conv_weight) - 1
     g, beta = gates(a, b, a_log, dt_bias)
@@ -60,33 +51,23 @@ def reference(
     return out
 
 
-def delta_prefill(
-    qkv: Tensor,
-    a: Tensor,
-    b: Tensor,
-    conv_weight: Tensor,
-    a_log: Tensor,
-    dt_bias: Tensor,
-    states: Tensor,
-    conv_state: Tensor,
-    state_slots: Tensor,
-    cu_seqlens: Tensor,
-) -> Tensor:
+def delta_prefill(inputs: DeltaInputs, state_slots: Tensor, cu_seqlens: Tensor) -> Tensor:
     """Return o [N, Hv, Dv] float32; change the rows' slots of states and conv_state, and no other slot.
 
-    The arguments are those of delta_decode with N tokens for its R, and
+    inputs       N tokens, row after row
     state_slots  [R]      int64; each row its own
     cu_seqlens   [R + 1]  int64, from 0 to N
     """
-    check_delta(qkv, a, b, conv_weight, a_log, dt_bias, states, conv_state)
+    inputs.check()
     check("state_slots", state_slots, (state_slots.numel(),), INDEX)
     check("cu_seqlens", cu_seqlens, (state_slots.numel() + 1,), INDEX)
-    if not uses_triton(qkv):
-        return reference(qkv, a, b, conv_weight, a_log, dt_bias, states, conv_state, state_slots, cu_seqlens)
+    if not uses_triton(inputs.qkv):
+        return reference(inputs, state_slots, cu_seqlens)
+    qkv, a, b, conv_weight, a_log, dt_bias, states, conv_state = inputs
     value_heads, key_dim, value_dim = states.shape[1:]
     check_widths(key_dim, value_dim)
-    key_heads, (tokens, rows) = key_heads_of(conv_weight, states), (qkv.shape[0], state_slots.numel())
-    chunks = tokens // CHUNK + rows  # no row has more than one chunk that is not whole
+    key_heads, (tokens, rows) = inputs.key_heads, (qkv.shape[0], state_slots.numel())
+    chunks = tokens // PAGE + rows  # no row has more than one chunk that is not whole
     half = torch.float32 if WIDE else torch.bfloat16
     single, narrow = partial(states.new_empty, dtype=torch.float32), partial(states.new_empty, dtype=half)
     q, k = narrow(tokens, key_heads, key_dim), single(tokens, key_heads, key_dim)
@@ -95,7 +76,7 @@ def delta_prefill(
     starts = narrow(chunks, value_heads, key_dim, value_dim)
     out = torch.empty_like(u)
     sizes = {"HK": key_heads, "RATIO": value_heads // key_heads, "DK": key_dim, "DV": value_dim}
-    conv = {"KERNEL": conv_weight.shape[0], "CHUNK": CHUNK}
+    conv = {"KERNEL": conv_weight.shape[0], "CHUNK": PAGE}
     tile = min(TILE, value_dim)
     layout = (state_slots, cu_seqlens, rows)
     launch(
@@ -138,7 +119,7 @@ def delta_prefill(
         (value_heads, chunks),
         *(*layout[1:], q, k, g, fresh, starts, out),
         **sizes,
-        CHUNK=CHUNK,
+        CHUNK=PAGE,
         num_warps=8,
     )
     return out

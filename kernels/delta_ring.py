@@ -24,8 +24,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from kernels.constants import RING
 from kernels.contract import FLOAT32, INDEX, check, check_rank
-from kernels.delta_decode import check_delta, key_heads_of, tile_of
+from kernels.delta_inputs import DeltaInputs
 from kernels.delta_rule import (
     NORM_EPS,
     check_widths,
@@ -34,12 +35,12 @@ from kernels.delta_rule import (
     gates,
     heads,
     shift_conv_state,
+    tile_of,
     unit,
 )
 from kernels.device import jit, launch, tl, uses_triton
 
 TILE = 32  # half of delta_decode's: the held entries and the write of the 8th token want registers too
-RING = 8  # a ninth entry would save 2048 / 72 KiB of writes a token and cost 12 KiB of reads: little left to gain
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +82,8 @@ class Ring:
         self.pending.index_fill_(0, state_slots, 0)
 
 
-def reference(
-    qkv: Tensor,
-    a: Tensor,
-    b: Tensor,
-    conv_weight: Tensor,
-    a_log: Tensor,
-    dt_bias: Tensor,
-    states: Tensor,
-    conv_state: Tensor,
-    state_slots: Tensor,
-    ring: Ring,
-) -> Tensor:
+def reference(inputs: DeltaInputs, state_slots: Tensor, ring: Ring) -> Tensor:
+    qkv, a, b, conv_weight, a_log, dt_bias, states, conv_state = inputs
     value_heads, key_dim, value_dim = states.shape[1:]
     window = torch.cat([conv_state[state_slots], qkv[:, None]], dim=1)
     conv_state[state_slots] = window[:, 1:]
@@ -140,30 +131,20 @@ def _held(ring: Ring, state_slots: Tensor, n: Tensor) -> tuple[Tensor, ...]:
     return k, e, ring.g[state_slots].masked_fill(~held, 0), last, held
 
 
-def delta_ring(
-    qkv: Tensor,
-    a: Tensor,
-    b: Tensor,
-    conv_weight: Tensor,
-    a_log: Tensor,
-    dt_bias: Tensor,
-    states: Tensor,
-    conv_state: Tensor,
-    state_slots: Tensor,
-    ring: Ring,
-) -> Tensor:
+def delta_ring(inputs: DeltaInputs, state_slots: Tensor, ring: Ring) -> Tensor:
     """Return o [R, Hv, Dv] float32; change the rows' slots of states, conv_state and ring, and no other slot.
 
-    The arguments are those of delta_decode, and the layer's ring, of as many slots as states.
+    inputs and state_slots as for delta_decode; ring is the layer's, of as many slots as states.
     """
-    check_delta(qkv, a, b, conv_weight, a_log, dt_bias, states, conv_state)
+    inputs.check()
+    qkv, a, b, conv_weight, a_log, dt_bias, states, conv_state = inputs
+    key_heads = inputs.key_heads
     check("state_slots", state_slots, (qkv.shape[0],), INDEX)
-    check_ring(states, ring, key_heads_of(conv_weight, states))
+    check_ring(states, ring, key_heads)
     if not uses_triton(qkv):
-        return reference(qkv, a, b, conv_weight, a_log, dt_bias, states, conv_state, state_slots, ring)
+        return reference(inputs, state_slots, ring)
     value_heads, key_dim, value_dim = states.shape[1:]
     check_widths(key_dim, value_dim)
-    key_heads = key_heads_of(conv_weight, states)
     out = states.new_empty(qkv.shape[0], value_heads, value_dim)
     launch(
         delta_ring_kernel,

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from kernels.constants import PAGE
 from kernels.device import jit, tl
 
-CHUNK = 64
 NORM_EPS = 1e-6  # inside the root, on the sum
 
 
@@ -62,7 +62,7 @@ def chunked(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, s: Tensor)
     """
     length, value_heads, value_dim = v.shape
     key_heads, key_dim = k.shape[1:]
-    size = min(CHUNK, length)
+    size = min(PAGE, length)
     q, k, v, g, beta = (_chunks(x, size, key_heads) for x in (q, k, v, g, beta))
     g, beta = g[..., 0].cumsum(-1), beta[..., 0]
     upper = torch.ones(size, size, dtype=torch.bool, device=v.device).triu(1)
@@ -100,6 +100,12 @@ def check_widths(key_dim: int, value_dim: int) -> None:
     for name, width in (("key", key_dim), ("value", value_dim)):
         if width not in (16, 32, 64, 128):
             raise ValueError(f"states: {name} heads of {width}, expected 16, 32, 64 or 128")
+
+
+def tile_of(key_dim: int, value_dim: int, most: int) -> dict[str, int]:
+    """Value columns at a time, at most so many, and the warps for them: 8 where the state is 128 x 128."""
+    tile = min(most, value_dim)
+    return {"TILE": tile, "num_warps": max(1, 8 * key_dim * tile // (128 * most))}
 
 
 @jit()

@@ -10,6 +10,7 @@ import torch
 
 from kernels.copy_slots import copy_slots
 from kernels.delta_decode import delta_decode
+from kernels.delta_inputs import DeltaInputs
 from kernels.delta_prefill import delta_prefill
 from kernels.delta_ring import Ring, delta_ring, flush
 
@@ -29,19 +30,19 @@ def delta_cases(
     columns = 2 * key_heads * width + values
     rows, tokens = 3, 130
 
-    def given(count: int) -> tuple[torch.Tensor, ...]:
+    def inputs(count: int) -> DeltaInputs:
         merged = empty(count, columns + values + 2 * value_heads)  # qkv, z, b, a of one projection
         b, a = merged[:, columns + values :].split(value_heads, 1)
         gates = single(value_heads), single(value_heads)
         pools = single(SLOTS, value_heads, width, width), empty(SLOTS, CONV_KERNEL - 1, columns)
-        return merged[:, :columns], a, b, single(CONV_KERNEL, columns), *gates, *pools
+        return DeltaInputs(merged[:, :columns], a, b, single(CONV_KERNEL, columns), *gates, *pools)
 
     state_slots, starts = whole(rows), whole(rows + 1)
-    yield "delta_decode", partial(delta_decode, *given(rows), state_slots)
-    yield "delta_prefill", partial(delta_prefill, *given(tokens), state_slots, starts)
+    yield "delta_decode", partial(delta_decode, inputs(rows), state_slots)
+    yield "delta_prefill", partial(delta_prefill, inputs(tokens), state_slots, starts)
     states = single(LAYERS, SLOTS, value_heads, width, width)
     ring = Ring.allocate(states, key_heads)
-    yield "delta_ring", partial(delta_ring, *given(rows), state_slots, ring.layer(0))
+    yield "delta_ring", partial(delta_ring, inputs(rows), state_slots, ring.layer(0))
     yield "copy_slots", partial(copy_slots, states, whole(3, 2))
     yield "copy_slots", partial(copy_slots, empty(LAYERS, SLOTS, CONV_KERNEL - 1, columns), whole(3, 2))
     yield "delta_ring.flush", partial(flush, states, ring, state_slots)

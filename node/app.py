@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 import uvloop
 
+from kernels.constants import PAGE
 from kernels.device import triton
 from node.access.keys import (
     KeyFault,
@@ -36,7 +37,6 @@ from node.checkpoint import CheckpointError
 from node.device import choose_context, choose_device, memory_plan, read_config, step_budget
 from node.engine.engine import Engine
 from node.engine.limits import EngineLimits
-from node.engine.plan import PAGE
 from node.engine.recording import Recorder
 from node.engine.scheduler import Scheduler
 from node.http.limits import HttpLimits

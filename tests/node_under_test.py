@@ -15,6 +15,7 @@ import numpy as np
 import uvloop
 from numpy.typing import NDArray
 
+from kernels.constants import PAGE
 from node.access.keys import Keyring, hash_key
 from node.api.compiler import Compiler
 from node.api.model_service import ModelService
@@ -22,7 +23,7 @@ from node.api.routes import build_routes, render_error
 from node.chat.chat import Chat
 from node.engine.engine import Engine
 from node.engine.limits import EngineLimits
-from node.engine.plan import PAGE, GetSamplingMetadata, SamplingMetadata, StepPlan
+from node.engine.plan import GetSamplingMetadata, SamplingMetadata, StepPlan
 from node.engine.scheduler import Budget, Scheduler
 from node.http.limits import HttpLimits
 from node.http.server import Server

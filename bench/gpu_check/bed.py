@@ -10,12 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from node.engine.plan import PAGE
+from kernels.constants import BUCKETS, PAGE
 from node.model.config import ModelConfig
 from node.model.families import parse_config
 from node.model.qwen import Qwen
 from node.model.weights import assemble, published_shapes
-from node.run.buckets import BUCKETS
 from node.run.compiles import Compiles
 from node.run.graph_runner import GraphRunner
 from node.run.measure import measured_workspace

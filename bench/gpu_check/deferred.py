@@ -11,7 +11,7 @@ from bench.gpu_check import steps
 from bench.gpu_check.bed import Bed
 from bench.gpu_check.findings import Finding
 from bench.roofline import deferred_work, work_of
-from kernels.delta_ring import RING
+from kernels.constants import RING
 from node.engine.roofline import Device, decode_plan
 from node.run.graph_runner import GraphRunner
 from node.run.model_runner import ModelRunner

@@ -30,9 +30,10 @@ from kernels import (
     small_gemm,
     swiglu,
 )
+from kernels.constants import PAGE
+from kernels.delta_inputs import DeltaInputs
 from node.model.config import ModelConfig
 
-PAGE = 64
 ROUNDED = 2e-2  # of the largest entry: a bfloat16 has 8 bits, and sums are in another order
 EXACT = 1e-5
 OTHER = 0.02  # of sampled ids may be a neighbour: see kernels.sample
@@ -152,18 +153,19 @@ def delta(make: Make) -> Iterator[Case]:
     if d is None:
         return
 
-    def given(tokens: int, slots: int = 6) -> tuple[Tensor, ...]:
+    def inputs(tokens: int, slots: int = 6) -> DeltaInputs:
         qkv, a, b = make.normal(tokens, d.conv_width), *(make.normal(tokens, d.value_heads) for _ in range(2))
         gates = make.wide(d.value_heads).abs().add(0.05).log(), make.wide(d.value_heads)
         states = make.wide(slots, d.value_heads, d.key_dim, d.value_dim, scale=0.1)
         conv_state = make.normal(slots, d.conv_kernel - 1, d.conv_width)
-        return qkv, a, b, make.wide(d.conv_kernel, d.conv_width, scale=0.5), *gates, states, conv_state
+        conv_weight = make.wide(d.conv_kernel, d.conv_width, scale=0.5)
+        return DeltaInputs(qkv, a, b, conv_weight, *gates, states, conv_state)
 
     slots = make.whole(4, 1, 5)
-    yield Case("delta_decode", delta_decode.delta_decode, delta_decode.reference, (*given(3), slots))
+    yield Case("delta_decode", delta_decode.delta_decode, delta_decode.reference, (inputs(3), slots))
     starts = make.whole(0, 1, 130, 333)
     yield Case(
-        "delta_prefill", delta_prefill.delta_prefill, delta_prefill.reference, (*given(333), slots, starts)
+        "delta_prefill", delta_prefill.delta_prefill, delta_prefill.reference, (inputs(333), slots, starts)
     )
     shape = (2, 6, d.value_heads, d.key_dim, d.value_dim)
     ring = delta_ring.Ring.allocate(make.wide(*shape), d.key_heads)
@@ -181,7 +183,7 @@ def delta(make: Make) -> Iterator[Case]:
     def flushed(run: Callable[..., None]) -> Callable[..., None]:
         return lambda states, slots, *rest: run(states, copied(rest), slots)
 
-    given_token = (*given(3), slots, *held)
+    given_token = (inputs(3), slots, *held)
     yield Case("delta_ring", token(delta_ring.delta_ring), token(delta_ring.reference), given_token)
     given_states = (make.wide(*shape, scale=0.1), make.whole(5, 1, 4, 2), *held)
     ours, theirs = flushed(delta_ring.flush), flushed(delta_ring.reference_flush)

@@ -13,6 +13,7 @@ import numpy as np
 
 from bench.gpu_check.bed import DEMO, Bed
 from bench.gpu_check.findings import Finding
+from kernels.constants import PAGE
 from node.access.keys import Keyring, hash_key
 from node.api.compiler import Compiler
 from node.api.model_service import ModelService
@@ -20,7 +21,6 @@ from node.api.routes import build_routes, render_error
 from node.chat.chat import Chat
 from node.engine.engine import Engine
 from node.engine.limits import EngineLimits
-from node.engine.plan import PAGE
 from node.engine.scheduler import Budget, Scheduler
 from node.http.limits import HttpLimits
 from node.http.server import Server

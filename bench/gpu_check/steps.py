@@ -13,8 +13,9 @@ import torch
 from bench.gpu_check.bed import Bed
 from bench.gpu_check.findings import Finding
 from bench.roofline import work_of
+from kernels.constants import PAGE
 from node.engine.engine import OverlappedRunner
-from node.engine.plan import PAGE, StepPlan
+from node.engine.plan import StepPlan
 from node.engine.roofline import Device, decode_plan, prefill_plan
 from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Scheduler

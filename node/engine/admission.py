@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kernels.constants import PAGE
 from node.engine.batch_table import BatchTable
 from node.engine.fair_queue import FairQueue
 from node.engine.output_lengths import OutputLengths
-from node.engine.plan import PAGE
 from node.engine.prefix_cache import Hit, PrefixCache
 from node.engine.sequence import Sequence, pages_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from node.engine.plan import PAGE
+from kernels.constants import PAGE
 
 
 def share(budget: int, wanted: list[int], owners: list[str]) -> list[int]:

@@ -9,7 +9,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from node.engine.plan import PAGE
+from kernels.constants import PAGE
 
 KEY_BYTES = 16  # of BLAKE2b: 2**64 pages before two are likely to share a key, and nobody can aim for it
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-PAGE = 64  # tokens of KV in a page; also the chunk of the delta rule and the only legal position of a cached state
 NO_TOKEN = -1  # sampled where a row's logits were no finite numbers
 SCRATCH = 0  # page 0 and slot 0 belong to no sequence: padding reads and writes there
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.constants import PAGE
 from node.engine.page_pool import PagePool
-from node.engine.plan import PAGE, SCRATCH
+from node.engine.plan import SCRATCH
 from node.engine.pool import PoolError
 from node.engine.sequence import Sequence
 from node.engine.state_cache import StateCache

@@ -17,7 +17,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from node.engine.plan import PAGE, StepPlan
+from kernels.constants import PAGE
+from node.engine.plan import StepPlan
 from node.engine.sequence import Sequence
 from node.engine.step import Progress, Step
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.constants import PAGE
 from node.engine.admission import Admission
 from node.engine.batch_table import BatchTable
 from node.engine.chunks import share
-from node.engine.plan import NO_TOKEN, PAGE, SCRATCH
+from node.engine.plan import NO_TOKEN, SCRATCH
 from node.engine.prefix_cache import PrefixCache
 from node.engine.sequence import FinishReason, Sequence
 from node.engine.step import Chunk, Progress, Restore, Save, Step, compose, filled_pages

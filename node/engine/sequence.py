@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.constants import PAGE
 from node.engine.page_keys import PromptItem, chain, key_of
-from node.engine.plan import PAGE
 from node.engine.sampling import Sampling
 from node.engine.seen import Seen
 

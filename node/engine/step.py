@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.constants import PAGE
 from node.engine.batch_table import BatchTable
-from node.engine.plan import PAGE, StepPlan
+from node.engine.plan import StepPlan
 from node.engine.sequence import FinishReason, Sequence, pages_of
 
 

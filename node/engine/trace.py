@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from node.engine.plan import PAGE
+from kernels.constants import PAGE
 from node.engine.recording import read_recording
 
 IDS = 100_000  # token ids of made-up text: any number that makes two parts differ

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from kernels.constants import PAGE
 from kernels.copy_slots import copy_slots
 from kernels.delta_ring import Ring, flush
 from node.model.config import ModelConfig
-
-PAGE = 64  # tokens of a page
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kernels.constants import RING
 from node.checkpoint import CheckpointError
 from node.model.fields import size
 from node.model.rope_config import RopeConfig
 
-RING = 8  # tokens whose state writes may be deferred: kernels.delta_ring's, which would load torch
 FULL, DELTA = "full_attention", "linear_attention"
 
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from kernels.delta_decode import delta_decode
+from kernels.delta_inputs import DeltaInputs
 from kernels.delta_prefill import delta_prefill
 from kernels.delta_ring import delta_ring
 from kernels.gated_rms_norm import gated_rms_norm
@@ -29,17 +30,15 @@ class Delta:
         w = self._weights
         qkv, z, b, a = w.projection(x).split(self._sizes, dim=-1)
         states, conv_state = cache.states[self._index], cache.conv_state[self._index]
-        small = (w.conv_weight, w.a_log, w.dt_bias, states, conv_state)
+        inputs = DeltaInputs(qkv, a, b, w.conv_weight, w.a_log, w.dt_bias, states, conv_state)
         parts = []
         if (rows := batch.decode) is not None:
-            at = rows.tokens
-            given = (qkv[at], a[at], b[at], *small, rows.state_slots)
-            ring = cache.ring
-            parts.append(
-                delta_decode(*given) if ring is None else delta_ring(*given, ring.layer(self._index))
-            )
+            own = inputs.of_tokens(rows.tokens)
+            if cache.ring is None:
+                parts.append(delta_decode(own, rows.state_slots))
+            else:
+                parts.append(delta_ring(own, rows.state_slots, cache.ring.layer(self._index)))
         if (rows := batch.prefill) is not None:
-            at = rows.tokens
-            parts.append(delta_prefill(qkv[at], a[at], b[at], *small, rows.state_slots, rows.cu_seqlens))
+            parts.append(delta_prefill(inputs.of_tokens(rows.tokens), rows.state_slots, rows.cu_seqlens))
         o = parts[0] if len(parts) == 1 else torch.cat(parts)
         return w.out(gated_rms_norm(o, z, w.norm, self._eps))

@@ -29,7 +29,7 @@ class Rope:
         As kernels.attention_prologue wants them: the halves repeat, and the first half of sin is negated. Raises
         ValueError for three axes where the model has one.
         """
-        angles = positions[..., None].float() * self._frequencies
+        angles = positions.unsqueeze(-1).float() * self._frequencies
         if positions.dim() == 2:
             if self._axes is None:
                 raise ValueError("positions: on three axes, and the model's have one")

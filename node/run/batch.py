@@ -9,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from node.engine.plan import PAGE, SCRATCH, StepPlan
+from kernels.constants import PAGE
+from node.engine.plan import SCRATCH, StepPlan
 from node.model.batch import Batch, Rows
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from kernels.constants import BUCKETS
 from node.engine.plan import StepPlan
-
-# A step pays for the padding up to its bucket: at most a half of a small step, a seventh of a large one.
-BUCKETS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 224, 256)
 
 
 def bucket_of(rows: int, buckets: tuple[int, ...] = BUCKETS) -> int | None:

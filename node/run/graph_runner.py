@@ -6,8 +6,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from node.engine.plan import PAGE, GetSamplingMetadata, StepPlan, no_sampling_metadata
-from node.run.buckets import BUCKETS, bucket_of, only_decodes
+from kernels.constants import BUCKETS, PAGE
+from node.engine.plan import GetSamplingMetadata, StepPlan, no_sampling_metadata
+from node.run.buckets import bucket_of, only_decodes
 from node.run.decode import Decode, DecodeExecutor
 from node.run.graphs import Graphs
 from node.run.inputs import Inputs

@@ -6,7 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from node.engine.plan import PAGE, StepPlan
+from kernels.constants import PAGE
+from node.engine.plan import StepPlan
 from node.model.batch import Batch, Rows
 from node.run.batch import slot_mapping_of
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from node.engine.plan import PAGE, SCRATCH, StepPlan
+from kernels.constants import PAGE
+from node.engine.plan import SCRATCH, StepPlan
 from node.model.families import FAMILIES, read_config
 from node.model.model import Model
 from node.run.model_runner import ModelRunner

@@ -6,8 +6,8 @@ import gc
 
 import torch
 
+from kernels.constants import BUCKETS
 from node.model.model import Model
-from node.run.buckets import BUCKETS
 from node.run.graph_runner import GraphRunner
 from node.run.model_runner import ModelRunner
 from node.run.warm import warm_all

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from node.engine.plan import PAGE
+from kernels.constants import PAGE
 from node.model.config import DeltaConfig, ModelConfig
 
 DTYPE_BYTES = {"bfloat16": 2, "float32": 4}

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from node.engine.plan import PAGE, SCRATCH, SamplingMetadata, StepPlan
+from kernels.constants import PAGE
+from node.engine.plan import SCRATCH, SamplingMetadata, StepPlan
 from node.run.graph_runner import GraphRunner
 from node.run.model_runner import ModelRunner
 

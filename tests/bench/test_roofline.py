@@ -14,8 +14,8 @@ from bench.gpu_check.bed import QWEN3_5_9B
 from bench.least import Step, least
 from bench.roofline import CONTEXT, main, work_of
 from bench.trace import launches_a_layer, trace_decode
+from kernels.constants import PAGE
 from kernels.device import triton
-from node.engine.plan import PAGE
 from node.engine.roofline import H200, decode_plan
 from node.model.families import parse_config
 

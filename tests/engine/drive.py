@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from node.engine.plan import PAGE
+from kernels.constants import PAGE
 from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import FinishReason, Sequence

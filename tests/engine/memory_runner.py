@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from node.engine.plan import PAGE, SCRATCH, GetSamplingMetadata, StepPlan, no_sampling_metadata
+from kernels.constants import PAGE
+from node.engine.plan import SCRATCH, GetSamplingMetadata, StepPlan, no_sampling_metadata
 
 VOCABULARY = 50
 MODULUS = 1_000_003

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kernels.constants import PAGE
 from node.engine.drain import LONGEST, DrainRate
 from node.engine.engine import Engine, Overloaded
 from node.engine.generation import Generation
 from node.engine.limits import EngineLimits
-from node.engine.plan import PAGE
 from node.engine.recording import Recorder, read_recording
 from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Scheduler

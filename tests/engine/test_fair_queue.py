@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kernels.constants import PAGE
 from node.engine.chunks import share
-from node.engine.plan import PAGE
 from node.engine.scheduler import Budget
 from tests.engine.drive import Drive, random_ids
 

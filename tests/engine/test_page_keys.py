@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernels.constants import PAGE
 from node.engine.page_keys import PromptItem
-from node.engine.plan import PAGE
 from node.engine.sampling import Sampling
 from node.engine.sequence import Sequence
 

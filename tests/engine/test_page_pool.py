@@ -10,8 +10,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from kernels.constants import PAGE
 from node.engine.page_pool import PagePool
-from node.engine.plan import PAGE, SCRATCH
+from node.engine.plan import SCRATCH
 from node.engine.pool import PoolError
 from node.engine.prefix_cache import PrefixCache
 from node.engine.sampling import Sampling

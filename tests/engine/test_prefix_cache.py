@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from node.engine.plan import PAGE
+from kernels.constants import PAGE
 from node.engine.scheduler import Budget
 from node.engine.sequence import FinishReason
 from tests.engine.drive import Drive, alone, make, random_ids

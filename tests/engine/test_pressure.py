@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from kernels.constants import PAGE
 from node.engine.output_lengths import OutputLengths
-from node.engine.plan import PAGE
 from node.engine.scheduler import Budget
 from node.engine.sequence import FinishReason, Sequence
 from tests.engine.drive import Drive, alone, random_ids

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from node.engine.plan import PAGE
+from kernels.constants import PAGE
 from node.engine.recording import Recorder, read_recording
 from tests.engine.drive import Drive, random_ids
 

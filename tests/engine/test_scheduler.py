@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from kernels.constants import PAGE
 from node.engine.output_lengths import OutputLengths
-from node.engine.plan import PAGE
 from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import FinishReason, Sequence
 from node.engine.step import Progress

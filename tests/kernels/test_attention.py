@@ -13,8 +13,9 @@ from torch import Tensor
 from kernels import paged_decode_attention as decode
 from kernels import paged_prefill_attention as prefill
 from kernels.attention_prologue import attention_prologue
+from kernels.constants import PAGE
 
-PAGE, KV_HEADS, HEADS, WIDTH = 64, 2, 6, 8
+KV_HEADS, HEADS, WIDTH = 2, 6, 8
 SCALE = WIDTH**-0.5
 CONTEXTS = [1, 63, 64, 65, 130]
 # Padded to the longest, one by one, and of one length.

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from kernels.delta_decode import delta_decode
+from kernels.delta_inputs import DeltaInputs
 from kernels.delta_prefill import delta_prefill
 from kernels.delta_rule import chunked, recurrent
 
@@ -25,28 +26,32 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(-x))
 
 
-def arguments(tokens: int) -> dict[str, Tensor]:
+def inputs_of(tokens: int) -> DeltaInputs:
     draw = torch.Generator().manual_seed(tokens)
 
     def normal(*shape: int) -> Tensor:
         return torch.randn(shape, generator=draw)
 
     merged = normal(tokens, COLUMNS + 2 * VALUE_HEADS)  # slices of wider rows, as the model gives them
-    return {
-        "qkv": merged[:, :COLUMNS],
-        "a": merged[:, COLUMNS : COLUMNS + VALUE_HEADS],
-        "b": merged[:, COLUMNS + VALUE_HEADS :],
-        "conv_weight": normal(CONV_KERNEL, COLUMNS),
-        "a_log": normal(VALUE_HEADS),
-        "dt_bias": normal(VALUE_HEADS),
-        "states": normal(SLOTS, VALUE_HEADS, KEY, VALUE),
-        "conv_state": normal(SLOTS, CONV_KERNEL - 1, COLUMNS),
-    }
+    return DeltaInputs(
+        qkv=merged[:, :COLUMNS],
+        a=merged[:, COLUMNS : COLUMNS + VALUE_HEADS],
+        b=merged[:, COLUMNS + VALUE_HEADS :],
+        conv_weight=normal(CONV_KERNEL, COLUMNS),
+        a_log=normal(VALUE_HEADS),
+        dt_bias=normal(VALUE_HEADS),
+        states=normal(SLOTS, VALUE_HEADS, KEY, VALUE),
+        conv_state=normal(SLOTS, CONV_KERNEL - 1, COLUMNS),
+    )
 
 
-def formula(given: dict[str, Tensor], slot: int, start: int, end: int) -> tuple[np.ndarray, ...]:
+def copied(inputs: DeltaInputs) -> DeltaInputs:
+    return DeltaInputs(*(x.clone() for x in inputs))
+
+
+def formula(inputs: DeltaInputs, slot: int, start: int, end: int) -> tuple[np.ndarray, ...]:
     """(o, state, conv_state) of one row in float64."""
-    x = {name: value.double().numpy() for name, value in given.items()}
+    x = {name: value.double().numpy() for name, value in inputs._asdict().items()}
     window = np.concatenate([x["conv_state"][slot], x["qkv"][start:end]])
     state, out = x["states"][slot].copy(), []
     for t in range(end - start):
@@ -63,35 +68,36 @@ def formula(given: dict[str, Tensor], slot: int, start: int, end: int) -> tuple[
     return np.array(out), state, window[-(CONV_KERNEL - 1) :]
 
 
-def check_slots(given: dict[str, Tensor], before: dict[str, Tensor], expected: dict[int, tuple]) -> None:
+def check_slots(inputs: DeltaInputs, before: DeltaInputs, expected: dict[int, tuple]) -> None:
     for slot in range(SLOTS):
         for name, index in (("states", 1), ("conv_state", 2)):
+            now, then = getattr(inputs, name)[slot], getattr(before, name)[slot]
             if slot in expected:
-                np.testing.assert_allclose(given[name][slot], expected[slot][index], atol=1e-5)
+                np.testing.assert_allclose(now, expected[slot][index], atol=1e-5)
             else:
-                assert torch.equal(given[name][slot], before[name][slot]), (name, slot)
+                assert torch.equal(now, then), (name, slot)
 
 
 def test_decode_equals_the_formula_and_leaves_other_slots() -> None:
-    given, slots = arguments(3), [4, 1, 2]
-    before = {name: value.clone() for name, value in given.items()}
-    out = delta_decode(**given, state_slots=torch.tensor(slots))
+    inputs, slots = inputs_of(3), [4, 1, 2]
+    before = copied(inputs)
+    out = delta_decode(inputs, torch.tensor(slots))
     expected = {slot: formula(before, slot, row, row + 1) for row, slot in enumerate(slots)}
     for row, slot in enumerate(slots):
         np.testing.assert_allclose(out[row : row + 1], expected[slot][0], atol=1e-5)
-    check_slots(given, before, expected)
+    check_slots(inputs, before, expected)
 
 
 def test_prompt_equals_the_formula_at_chunk_borders_and_leaves_other_slots() -> None:
     lengths, slots = [2, 63, 64, 130], [3, 1, 4, 2]
     starts = np.cumsum([0, *lengths])
-    given = arguments(int(starts[-1]))
-    before = {name: value.clone() for name, value in given.items()}
-    out = delta_prefill(**given, state_slots=torch.tensor(slots), cu_seqlens=torch.tensor(starts))
+    inputs = inputs_of(int(starts[-1]))
+    before = copied(inputs)
+    out = delta_prefill(inputs, torch.tensor(slots), torch.tensor(starts))
     expected = {s: formula(before, s, starts[r], starts[r + 1]) for r, s in enumerate(slots)}
     for row, slot in enumerate(slots):
         np.testing.assert_allclose(out[starts[row] : starts[row + 1]], expected[slot][0], atol=1e-5)
-    check_slots(given, before, expected)
+    check_slots(inputs, before, expected)
 
 
 def rule_inputs(length: int, seed: int) -> tuple[Tensor, ...]:
@@ -139,14 +145,27 @@ WRONG: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", sorted(WRONG))
 def test_the_argument_that_does_not_fit_is_named(name: str) -> None:
-    given = {**arguments(3), "state_slots": torch.tensor([1, 2, 3]), name: WRONG[name]}
+    inputs, state_slots = inputs_of(3), torch.tensor([1, 2, 3])
+    if name == "state_slots":
+        state_slots = WRONG[name]
+    else:
+        inputs = inputs._replace(**{name: WRONG[name]})
     with pytest.raises(ValueError, match=rf"^{name}: "):
-        delta_decode(**given)
+        delta_decode(inputs, state_slots)
     with pytest.raises(ValueError, match=rf"^{name}: "):
-        delta_prefill(**given, cu_seqlens=torch.tensor([0, 1, 2, 3]))
+        delta_prefill(inputs, state_slots, torch.tensor([0, 1, 2, 3]))
 
 
 def test_prompt_names_cu_seqlens() -> None:
-    given = {**arguments(3), "state_slots": torch.tensor([1])}
     with pytest.raises(ValueError, match=r"^cu_seqlens: "):
-        delta_prefill(**given, cu_seqlens=torch.tensor([0, 1, 3]))
+        delta_prefill(inputs_of(3), torch.tensor([1]), torch.tensor([0, 1, 3]))
+
+
+def test_some_tokens_of_a_layer_share_its_weights_and_states() -> None:
+    inputs = inputs_of(5)
+    some = inputs.of_tokens(slice(1, 3))
+    some.check()
+    assert inputs.key_heads == KEY_HEADS
+    for name in ("qkv", "a", "b"):
+        assert torch.equal(getattr(some, name), getattr(inputs, name)[1:3])
+    assert all(ours is theirs for ours, theirs in zip(some[3:], inputs[3:], strict=True))

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from node.engine.plan import PAGE, SCRATCH, StepPlan
+from kernels.constants import PAGE
+from node.engine.plan import SCRATCH, StepPlan
 from node.model.model import Model
 from node.run.model_runner import ModelRunner
 

@@ -89,9 +89,9 @@ def test_eight_streams_at_once_get_what_each_gets_alone(tmp_path: Path) -> None:
 
 def test_logits_equal_those_of_transformers() -> None:
     transformers = pytest.importorskip("transformers")
+    from kernels.constants import PAGE
     from node.chat.chat import Chat
     from node.chat.conversation import Conversation, Turn
-    from node.engine.plan import PAGE
     from node.engine.sampling import Sampling
     from node.engine.scheduler import Budget, Scheduler
     from node.engine.sequence import Sequence

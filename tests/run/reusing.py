@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from node.engine.plan import PAGE, StepPlan
+from kernels.constants import PAGE
+from node.engine.plan import StepPlan
 from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import Sequence

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from node.engine.plan import PAGE
+from kernels.constants import PAGE
 from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import Sequence

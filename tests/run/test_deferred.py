@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
+from kernels.constants import PAGE
 from kernels.device import triton
 from node.access.keys import Keyring
 from node.app import Node as App
 from node.chat.chat import Chat
 from node.device import memory_plan, read_config
 from node.engine.output_lengths import OutputLengths
-from node.engine.plan import PAGE
 from node.engine.scheduler import Budget
 from node.engine.sequence import Sequence
 from node.model.model import Model

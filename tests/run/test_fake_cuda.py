@@ -11,8 +11,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from kernels.constants import PAGE
 from kernels.device import INTERPRETED, triton
-from node.engine.plan import PAGE, SamplingMetadata, StepPlan
+from node.engine.plan import SamplingMetadata, StepPlan
 from node.model.families import parse_config
 from node.model.qwen import Qwen
 from node.model.weights import assemble

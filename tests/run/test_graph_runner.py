@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 import torch
 
+from kernels.constants import BUCKETS, PAGE
 from node.engine.engine import Engine
 from node.engine.limits import EngineLimits
-from node.engine.plan import PAGE, SamplingMetadata, StepPlan
+from node.engine.plan import SamplingMetadata, StepPlan
 from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import Sequence
 from node.model.model import Model
-from node.run.buckets import BUCKETS, bucket_of, only_decodes
+from node.run.buckets import bucket_of, only_decodes
 from node.run.graph_runner import GraphRunner, GraphStepHandle
 from node.run.load import load_model
 from node.run.model_runner import ModelRunner

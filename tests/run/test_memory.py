@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from node.engine.plan import PAGE
+from kernels.constants import PAGE
 from node.model.config import ModelConfig
 from node.model.families import parse_config
 from node.run.memory import GIB, DoesNotFit, MemoryPlan, MemoryShares, plan_memory

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from kernels.delta_rule import CHUNK
-from node.engine.plan import PAGE, StepPlan
-from node.model import cache
+from node.engine.plan import StepPlan
 from node.model.qwen import Qwen
 from node.run.batch import batch_of
 from node.run.load import load_model, warm_up
@@ -113,10 +111,6 @@ def test_rows_out_of_order_are_refused(model: Qwen) -> None:
         batch_of(dataclasses.replace(plan, cu_seqlens=np.array([0, 9, 10, 11])), CPU)
     with pytest.raises(ValueError, match="cu_seqlens"):
         batch_of(dataclasses.replace(plan, cu_seqlens=np.array([0, 1, 1, 11])), CPU)
-
-
-def test_page_and_chunk_are_one_number() -> None:
-    assert PAGE == cache.PAGE == CHUNK
 
 
 def test_the_cache_takes_what_the_configuration_says(model: Qwen) -> None:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
+from kernels.constants import PAGE
 from node.engine.engine import Engine
 from node.engine.limits import EngineLimits
-from node.engine.plan import PAGE
 from node.engine.sampling import Sampling
 from node.engine.scheduler import Budget, Scheduler
 from node.engine.sequence import Sequence

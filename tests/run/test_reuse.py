@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from kernels.constants import PAGE
 from node.engine.output_lengths import OutputLengths
-from node.engine.plan import PAGE
 from node.engine.prefix_cache import Hit
 from node.engine.scheduler import Budget
 from node.model.model import Model

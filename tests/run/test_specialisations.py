@@ -20,8 +20,9 @@ from torch.overrides import TorchFunctionMode
 
 from bench.gpu_check.bed import DEMO, QWEN3_5_9B
 from bench.trace import META, MetaSource
+from kernels.constants import PAGE
 from kernels.device import INTERPRETED, traced, triton
-from node.engine.plan import PAGE, SamplingMetadata, StepPlan
+from node.engine.plan import SamplingMetadata, StepPlan
 from node.model.families import parse_config
 from node.model.qwen import Qwen
 from node.model.weights import assemble

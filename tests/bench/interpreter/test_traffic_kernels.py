@@ -13,9 +13,9 @@ from torch import Tensor
 from bench.gpu_check.bed import RandomSource
 from bench.traffic import FORMULAS, Launch, Values
 from kernels import attention_prologue, gated_rms_norm, paged_decode_attention
+from kernels.constants import PAGE
 from kernels.device import traced
 from kernels.sample_parts import PART, PEAK
-from node.engine.plan import PAGE
 from node.engine.roofline import decode_plan
 from node.model.cache import Cache
 from node.model.config import ModelConfig

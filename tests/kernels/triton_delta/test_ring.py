@@ -9,8 +9,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from kernels.constants import RING
 from kernels.delta_decode import delta_decode
-from kernels.delta_ring import RING, Ring, delta_ring, flush
+from kernels.delta_inputs import DeltaInputs
+from kernels.delta_ring import Ring, delta_ring, flush
 
 SLOTS, KEY_HEADS, VALUE_HEADS, KEY, VALUE = 4, 2, 4, 8, 6
 COLUMNS = 2 * KEY_HEADS * KEY + VALUE_HEADS * VALUE
@@ -28,46 +30,44 @@ def poisoned() -> Ring:
     return ring
 
 
-def tokens(count: int) -> dict[str, Tensor]:
-    return {"qkv": torch.randn(count, COLUMNS), **{x: torch.randn(count, VALUE_HEADS) for x in "ab"}}
+def tokens(count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """qkv, a and b."""
+    return torch.randn(count, COLUMNS), torch.randn(count, VALUE_HEADS), torch.randn(count, VALUE_HEADS)
 
 
 @settings(max_examples=40, deadline=None)
 @arbitrary(EVENTS)
 def test_ring_equals_plain_after_any_events(events: list[tuple[str, list[int]]]) -> None:
     torch.manual_seed(1)
-    layer = {
-        "conv_weight": torch.randn(4, COLUMNS),
-        "a_log": torch.randn(VALUE_HEADS),
-        "dt_bias": torch.randn(VALUE_HEADS),
-    }
+    weights = torch.randn(4, COLUMNS), torch.randn(VALUE_HEADS), torch.randn(VALUE_HEADS)
     layers, conv_state = torch.zeros(2, SLOTS, VALUE_HEADS, KEY, VALUE), torch.randn(SLOTS, 3, COLUMNS)
     states = layers[1].normal_()
-    plain = {"states": states.clone(), "conv_state": conv_state.clone()}
+    plain_states, plain_conv_state = states.clone(), conv_state.clone()
     ring = poisoned()
     for kind, some in events:
         slots = torch.tensor(some)
         if kind == "token":
-            new = {**tokens(len(some)), **layer, "state_slots": slots}
-            out = delta_ring(**new, states=states, conv_state=conv_state, ring=ring.layer(1))
-            torch.testing.assert_close(out, delta_decode(**new, **plain), atol=1e-5, rtol=1e-5)
+            inputs = DeltaInputs(*tokens(len(some)), *weights, states, conv_state)
+            plain = inputs._replace(states=plain_states, conv_state=plain_conv_state)
+            out = delta_ring(inputs, slots, ring.layer(1))
+            torch.testing.assert_close(out, delta_decode(plain, slots), atol=1e-5, rtol=1e-5)
             ring.advance(slots)
         else:
             flush(layers, ring, slots)
-            torch.testing.assert_close(states[slots], plain["states"][slots], atol=1e-5, rtol=1e-5)
+            torch.testing.assert_close(states[slots], plain_states[slots], atol=1e-5, rtol=1e-5)
     flush(layers, ring, torch.arange(SLOTS))
     assert ring.pending.tolist() == [0] * SLOTS
-    torch.testing.assert_close(states, plain["states"], atol=1e-5, rtol=1e-5)
-    assert torch.equal(conv_state, plain["conv_state"])
+    torch.testing.assert_close(states, plain_states, atol=1e-5, rtol=1e-5)
+    assert torch.equal(conv_state, plain_conv_state)
 
 
 def test_the_state_is_written_on_the_eighth_token_alone() -> None:
     states, conv_state = torch.randn(SLOTS, VALUE_HEADS, KEY, VALUE), torch.randn(SLOTS, 3, COLUMNS)
     ring, slots = poisoned(), torch.tensor([2])
-    layer = (torch.randn(4, COLUMNS), torch.randn(VALUE_HEADS), torch.randn(VALUE_HEADS))
+    weights = torch.randn(4, COLUMNS), torch.randn(VALUE_HEADS), torch.randn(VALUE_HEADS)
     for n in range(2 * RING):
         before = states.clone()
-        delta_ring(*tokens(1).values(), *layer, states, conv_state, slots, ring.layer(1))
+        delta_ring(DeltaInputs(*tokens(1), *weights, states, conv_state), slots, ring.layer(1))
         ring.advance(slots)
         changed = (states != before).flatten(1).any(1).tolist()
         assert changed == [False, False, n % RING == RING - 1, False]

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from kernels.constants import PAGE
 from kernels.device import traced
-from node.engine.plan import PAGE, SamplingMetadata
+from node.engine.plan import SamplingMetadata
 from node.model.families import read_config
 from node.model.qwen import Qwen
 from node.model.weight_files import read_weights

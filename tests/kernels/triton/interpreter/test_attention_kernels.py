@@ -11,8 +11,8 @@ from torch import Tensor
 
 from kernels import paged_decode_attention as decode
 from kernels import paged_prefill_attention as prefill
+from kernels.constants import PAGE
 
-PAGE = 64
 CONTEXTS = [1, 63, 64, 65, 130]
 # Query heads, key heads, width: every width, and 4:1, 7:1, 6:1, 1:1 queries a key.
 SHAPES = [(8, 2, 64), (7, 1, 64), (2, 2, 64), (6, 1, 128), (4, 1, 256)]

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from kernels import attention_prologue, gated_rms_norm, output_gate, rms_norm, small_gemm, swiglu
+from kernels.constants import PAGE
 
 EPS = 1e-6
 # What float32 arithmetic and one rounding to the type leave; the interpreter truncates to bfloat16.
@@ -104,9 +105,6 @@ def test_small_products(rows: int, inner: int, outputs: int, dtype: torch.dtype)
 def test_small_products_refuse_more_rows_than_a_tile() -> None:
     with pytest.raises(ValueError, match=r"^x: 17 rows"):
         small_gemm.small_gemm(torch.zeros(17, 8), torch.zeros(8, 8))
-
-
-PAGE = 64
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -10,16 +10,16 @@ import torch
 from torch import Tensor
 
 from kernels import copy_slots, delta_decode, delta_prefill, delta_ring
+from kernels.delta_inputs import DeltaInputs
 from kernels.delta_rule import operand
 from kernels.device import jit, tl
 
 CONV_KERNEL, SLOTS = 4, 6
-Given = dict[str, Tensor]
 
 
-def arguments(
+def inputs_of(
     tokens: int, key_heads: int, ratio: int, key: int, value: int, dtype: torch.dtype = torch.float32
-) -> Given:
+) -> DeltaInputs:
     draw = torch.Generator().manual_seed(tokens)
 
     def normal(*shape: int) -> Tensor:
@@ -30,25 +30,25 @@ def arguments(
     merged = normal(tokens, columns + 3 + 2 * heads).to(
         dtype
     )  # slices of wider rows, as the model gives them
-    return {
-        "qkv": merged[:, :columns],
-        "a": merged[:, columns + 3 : columns + 3 + heads],
-        "b": merged[:, columns + 3 + heads :],
-        "conv_weight": normal(CONV_KERNEL, columns),
-        "a_log": normal(heads),
-        "dt_bias": normal(heads),
-        "states": normal(SLOTS, heads, key, value),
-        "conv_state": normal(SLOTS, CONV_KERNEL - 1, columns).to(dtype),
-    }
+    return DeltaInputs(
+        qkv=merged[:, :columns],
+        a=merged[:, columns + 3 : columns + 3 + heads],
+        b=merged[:, columns + 3 + heads :],
+        conv_weight=normal(CONV_KERNEL, columns),
+        a_log=normal(heads),
+        dt_bias=normal(heads),
+        states=normal(SLOTS, heads, key, value),
+        conv_state=normal(SLOTS, CONV_KERNEL - 1, columns).to(dtype),
+    )
 
 
-def copied(given: Given) -> Given:
-    return given | {name: given[name].clone() for name in ("states", "conv_state")}
+def copied(inputs: DeltaInputs) -> DeltaInputs:
+    return inputs._replace(states=inputs.states.clone(), conv_state=inputs.conv_state.clone())
 
 
-def formula(given: Given, slot: int, start: int, end: int) -> tuple[np.ndarray, ...]:
+def formula(inputs: DeltaInputs, slot: int, start: int, end: int) -> tuple[np.ndarray, ...]:
     """(o, state, conv_state) of one row in float64."""
-    x = {name: value.double().numpy() for name, value in given.items()}
+    x = {name: value.double().numpy() for name, value in inputs._asdict().items()}
     _, heads, key, value = x["states"].shape
     keys = (x["qkv"].shape[1] - heads * value) // 2
     ratio = heads * key // keys
@@ -69,17 +69,19 @@ def formula(given: Given, slot: int, start: int, end: int) -> tuple[np.ndarray, 
     return out, state, window[-(CONV_KERNEL - 1) :]
 
 
-def compare(given: Given, before: Given, rows: dict[int, tuple[int, int]], out: Tensor, atol: float) -> None:
+def compare(
+    inputs: DeltaInputs, before: DeltaInputs, rows: dict[int, tuple[int, int]], out: Tensor, atol: float
+) -> None:
     """Rows as slot: (start, end) hold what the formula says; other slots hold what they held."""
     for slot in range(SLOTS):
         if slot not in rows:
-            for name in ("states", "conv_state"):
-                assert torch.equal(given[name][slot], before[name][slot]), (name, slot)
+            assert torch.equal(inputs.states[slot], before.states[slot]), slot
+            assert torch.equal(inputs.conv_state[slot], before.conv_state[slot]), slot
             continue
         o, state, conv_state = formula(before, slot, *rows[slot])
         np.testing.assert_allclose(out[slice(*rows[slot])].double().numpy(), o, atol=atol)
-        np.testing.assert_allclose(given["states"][slot].double().numpy(), state, atol=atol)
-        np.testing.assert_array_equal(given["conv_state"][slot].double().numpy(), conv_state)
+        np.testing.assert_allclose(inputs.states[slot].double().numpy(), state, atol=atol)
+        np.testing.assert_array_equal(inputs.conv_state[slot].double().numpy(), conv_state)
 
 
 @pytest.mark.parametrize(
@@ -93,25 +95,20 @@ def compare(given: Given, before: Given, rows: dict[int, tuple[int, int]], out: 
 )
 def test_decode_equals_the_formula(sizes: tuple[int, ...], dtype: torch.dtype) -> None:
     slots = [4, 1, 2]
-    given = arguments(3, *sizes, dtype)
-    before, torch_way = copied(given), copied(given)
-    out = delta_decode.delta_decode(**given, state_slots=torch.tensor(slots))
-    compare(given, before, {slot: (row, row + 1) for row, slot in enumerate(slots)}, out, 5e-6)
-    expected = delta_decode.reference(**torch_way, state_slots=torch.tensor(slots))
+    inputs = inputs_of(3, *sizes, dtype)
+    before, torch_way = copied(inputs), copied(inputs)
+    out = delta_decode.delta_decode(inputs, torch.tensor(slots))
+    compare(inputs, before, {slot: (row, row + 1) for row, slot in enumerate(slots)}, out, 5e-6)
+    expected = delta_decode.reference(torch_way, torch.tensor(slots))
     torch.testing.assert_close(out, expected, atol=2e-6, rtol=1e-5)
 
 
 def test_an_empty_batch_changes_nothing() -> None:
-    given = arguments(0, 2, 2, 16, 16)
-    before, none = copied(given), torch.empty(0, dtype=torch.int64)
-    assert delta_decode.delta_decode(**given, state_slots=none).shape == (0, 4, 16)
-    assert (
-        delta_prefill.delta_prefill(
-            **given, state_slots=none, cu_seqlens=torch.zeros(1, dtype=torch.int64)
-        ).shape[0]
-        == 0
-    )
-    compare(given, before, {}, torch.empty(0), 0)
+    inputs = inputs_of(0, 2, 2, 16, 16)
+    before, none = copied(inputs), torch.empty(0, dtype=torch.int64)
+    assert delta_decode.delta_decode(inputs, none).shape == (0, 4, 16)
+    assert delta_prefill.delta_prefill(inputs, none, torch.zeros(1, dtype=torch.int64)).shape[0] == 0
+    compare(inputs, before, {}, torch.empty(0), 0)
 
 
 @pytest.mark.parametrize(
@@ -128,77 +125,70 @@ def test_prompt_equals_the_formula_at_chunk_borders(
 ) -> None:
     slots = [3, 1, 4, 2, 5][: len(lengths)]
     starts = np.cumsum([0, *lengths])
-    given = arguments(int(starts[-1]), *sizes, dtype)
-    before = copied(given)
-    out = delta_prefill.delta_prefill(
-        **given, state_slots=torch.tensor(slots), cu_seqlens=torch.tensor(starts)
-    )
-    compare(given, before, {s: (starts[r], starts[r + 1]) for r, s in enumerate(slots)}, out, 1e-5)
+    inputs = inputs_of(int(starts[-1]), *sizes, dtype)
+    before = copied(inputs)
+    out = delta_prefill.delta_prefill(inputs, torch.tensor(slots), torch.tensor(starts))
+    compare(inputs, before, {s: (starts[r], starts[r + 1]) for r, s in enumerate(slots)}, out, 1e-5)
 
 
 def test_prompt_in_two_chunks_equals_the_whole() -> None:
-    given, slot = arguments(66, 1, 1, 16, 16), torch.tensor([2])
-    once = copied(given)
-    whole = delta_prefill.delta_prefill(**once, state_slots=slot, cu_seqlens=torch.tensor([0, 66]))
+    inputs, slot = inputs_of(66, 1, 1, 16, 16), torch.tensor([2])
+    once = copied(inputs)
+    whole = delta_prefill.delta_prefill(once, slot, torch.tensor([0, 66]))
     parts = []
     for start, end in ((0, 31), (31, 66)):
-        cut = {name: given[name][start:end] for name in ("qkv", "a", "b")}
-        parts.append(
-            delta_prefill.delta_prefill(
-                **given | cut, state_slots=slot, cu_seqlens=torch.tensor([0, end - start])
-            )
-        )
+        cut = inputs.of_tokens(slice(start, end))
+        parts.append(delta_prefill.delta_prefill(cut, slot, torch.tensor([0, end - start])))
     torch.testing.assert_close(torch.cat(parts), whole, atol=1e-5, rtol=0)
-    torch.testing.assert_close(given["states"], once["states"], atol=1e-5, rtol=0)
+    torch.testing.assert_close(inputs.states, once.states, atol=1e-5, rtol=0)
 
 
 def test_the_solve_holds_where_one_token_repeats_without_decay() -> None:
-    given = arguments(130, 1, 1, 16, 16)
-    given["qkv"] = given["qkv"][:1].expand(130, -1).contiguous()
-    given["a"], given["b"] = torch.full((130, 1), -30.0), torch.full((130, 1), 12.0)  # α = 1, β = 1
-    before = copied(given)
-    out = delta_prefill.delta_prefill(
-        **given, state_slots=torch.tensor([3]), cu_seqlens=torch.tensor([0, 130])
+    inputs = inputs_of(130, 1, 1, 16, 16)
+    inputs = inputs._replace(
+        qkv=inputs.qkv[:1].expand(130, -1).contiguous(),
+        a=torch.full((130, 1), -30.0),  # α = 1
+        b=torch.full((130, 1), 12.0),  # β = 1
     )
-    compare(given, before, {3: (0, 130)}, out, 1e-5)
+    before = copied(inputs)
+    out = delta_prefill.delta_prefill(inputs, torch.tensor([3]), torch.tensor([0, 130]))
+    compare(inputs, before, {3: (0, 130)}, out, 1e-5)
 
 
 @pytest.mark.parametrize("sizes", [(1, 2, 16, 64), (2, 1, 32, 16)])
 def test_the_ring_equals_single_writes_at_every_phase(sizes: tuple[int, ...]) -> None:
     key_heads, ratio, key, value = sizes
-    given = arguments(1, *sizes)
-    plain, torch_way = copied(given), copied(given)
+    inputs = inputs_of(1, *sizes)
+    plain, torch_way = copied(inputs), copied(inputs)
     heads = key_heads * ratio
     layers = torch.empty(2, SLOTS, heads, key, value)
     ring, twin = (delta_ring.Ring.allocate(layers, key_heads) for _ in range(2))
     for pool in (ring.k, ring.e, ring.g):
         pool.fill_(torch.nan)  # entries that were not written must not be read
-    untouched = given["states"][0].clone()
+    untouched = inputs.states[0].clone()
     for step in range(12):
         slots = torch.tensor([[5, 2], [2, 4, 1], [3, 2]][step % 3])
-        rows = arguments(len(slots), *sizes) | {"states": None, "conv_state": None}
-        rows = {name: x + step * 0.1 if name in ("qkv", "a", "b") else x for name, x in rows.items()}
-        merged = [g | {n: rows[n].contiguous() for n in ("qkv", "a", "b")} for g in (given, plain, torch_way)]
-        out = delta_ring.delta_ring(**merged[0], state_slots=slots, ring=ring.layer(1))
-        torch.testing.assert_close(
-            out, delta_decode.reference(**merged[1], state_slots=slots), atol=5e-6, rtol=1e-5
-        )
-        twin_out = delta_ring.reference(**merged[2], state_slots=slots, ring=twin.layer(1))
+        new = inputs_of(len(slots), *sizes)
+        columns = {name: getattr(new, name).contiguous() + step * 0.1 for name in ("qkv", "a", "b")}
+        ours, theirs, twins = (x._replace(**columns) for x in (inputs, plain, torch_way))
+        out = delta_ring.delta_ring(ours, slots, ring.layer(1))
+        torch.testing.assert_close(out, delta_decode.reference(theirs, slots), atol=5e-6, rtol=1e-5)
+        twin_out = delta_ring.reference(twins, slots, twin.layer(1))
         torch.testing.assert_close(out, twin_out, atol=5e-6, rtol=1e-5)
         ring.advance(slots)
         twin.advance(slots)
     assert ring.pending.tolist() == [0, 4, 12 % 8, 4, 4, 4]
-    torch.testing.assert_close(given["conv_state"], plain["conv_state"], atol=0, rtol=0)
+    torch.testing.assert_close(inputs.conv_state, plain.conv_state, atol=0, rtol=0)
     ring.k[0], ring.e[0], ring.g[0] = ring.k[1], ring.e[1], ring.g[1]
-    layers[:] = given["states"]
+    layers[:] = inputs.states
     half = torch.tensor([2, 4])
     delta_ring.flush(layers, ring, half)
     assert ring.pending.tolist() == [0, 4, 0, 4, 0, 4]
     for states in layers:
-        torch.testing.assert_close(states[half], plain["states"][half], atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(states[half], plain.states[half], atol=1e-5, rtol=1e-5)
     delta_ring.flush(layers, ring, torch.tensor([0, 1, 3, 5]))
     for states in layers:
-        torch.testing.assert_close(states, plain["states"], atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(states, plain.states, atol=1e-5, rtol=1e-5)
         assert torch.equal(states[0], untouched)
 
 
