@@ -96,26 +96,26 @@ def each(entries: float, *arguments: str) -> list[Access]:
 
 def rms_norm(launch: Launch) -> list[Access]:
     rows, width = launch.grid[0], launch["H"]
-    added = () if launch["residual"] is None else ("residual", "total")
+    added = () if launch["residual_ptr"] is None else ("residual_ptr", "total_ptr")
     # Every program reads the weight.
-    return [*each(rows * width, "x", "y", *added), Access("weight", rows * width, width)]
+    return [*each(rows * width, "x_ptr", "y_ptr", *added), Access("weight_ptr", rows * width, width)]
 
 
 def swiglu(launch: Launch) -> list[Access]:
     entries = launch.grid[0] * launch["I"]
-    return [*each(2 * entries, "gate_up"), *each(entries, "y")]
+    return [*each(2 * entries, "gate_up_ptr"), *each(entries, "y_ptr")]
 
 
 def output_gate(launch: Launch) -> list[Access]:
-    return each(launch.grid[0] * launch["C"], "o", "gate", "y")
+    return each(launch.grid[0] * launch["C"], "o_ptr", "gate_ptr", "y_ptr")
 
 
 def gated_rms_norm(launch: Launch) -> list[Access]:
     tokens, programs = launch.grid
     width = launch["DV"]
     return [
-        *each(tokens * launch["HV"] * width, "o", "z", "y"),
-        Access("weight", tokens * programs * width, width),
+        *each(tokens * launch["HV"] * width, "o_ptr", "z_ptr", "y_ptr"),
+        Access("weight_ptr", tokens * programs * width, width),
     ]
 
 
@@ -128,13 +128,13 @@ def prologue(launch: Launch) -> list[Access]:
     columns = tokens * (queries + 2 * keys) * width
     angles = tokens * (q_parts + kv_parts) * turning
     return [
-        Access("slot_mapping", tokens * programs, tokens),
-        Access("x", columns + tokens * (queries + keys) * turning, columns),
-        Access("q_norm", tokens * q_parts * (width + turning), width),
-        Access("k_norm", tokens * kv_parts * (width + turning), width),
-        *(Access(name, angles, tokens * turning) for name in ("cos", "sin")),
-        *each(tokens * queries * width, "q"),
-        *each(tokens * keys * width, "k_pages", "v_pages"),
+        Access("slot_mapping_ptr", tokens * programs, tokens),
+        Access("x_ptr", columns + tokens * (queries + keys) * turning, columns),
+        Access("q_norm_ptr", tokens * q_parts * (width + turning), width),
+        Access("k_norm_ptr", tokens * kv_parts * (width + turning), width),
+        *(Access(name, angles, tokens * turning) for name in ("cos_ptr", "sin_ptr")),
+        *each(tokens * queries * width, "q_ptr"),
+        *each(tokens * keys * width, "k_pages_ptr", "v_pages_ptr"),
     ]
 
 
@@ -150,26 +150,30 @@ def decode_attention(launch: Launch) -> list[Access]:
     pages, used = -(-context // PAGE), splits_with_tokens(context, splits)
     heads = rows * keys * group
     return [
-        Access("context_lengths", rows * keys * splits, rows),
-        Access("page_table", rows * keys * pages, rows * pages),
-        Access("q", heads * used * width, heads * width),
-        *each(rows * keys * pages * PAGE * width, "k_pages"),
-        *each(rows * keys * context * width, "v_pages"),
-        *each(heads * used * width, "parts"),
-        *each(heads * splits, "logs"),
+        Access("context_lengths_ptr", rows * keys * splits, rows),
+        Access("page_table_ptr", rows * keys * pages, rows * pages),
+        Access("q_ptr", heads * used * width, heads * width),
+        *each(rows * keys * pages * PAGE * width, "k_pages_ptr"),
+        *each(rows * keys * context * width, "v_pages_ptr"),
+        *each(heads * used * width, "parts_ptr"),
+        *each(heads * splits, "logs_ptr"),
     ]
 
 
 def merge_splits(launch: Launch) -> list[Access]:
     heads, splits, width = launch.grid[0] * launch.grid[1], launch["SPLITS"], launch["D"]
     used = splits_with_tokens(launch.values.context, splits)
-    return [*each(heads * used * width, "parts"), *each(heads * splits, "logs"), *each(heads * width, "out")]
+    return [
+        *each(heads * used * width, "parts_ptr"),
+        *each(heads * splits, "logs_ptr"),
+        *each(heads * width, "out_ptr"),
+    ]
 
 
 def delta_decode(launch: Launch) -> list[Access]:
     rows = launch.grid[1]
     states = rows * launch["HK"] * launch["RATIO"] * launch["DK"] * launch["DV"]
-    return [*_between_projections(launch), *each(2 * states, "states")]
+    return [*_between_projections(launch), *each(2 * states, "states_ptr")]
 
 
 def delta_ring(launch: Launch) -> list[Access]:
@@ -184,14 +188,14 @@ def delta_ring(launch: Launch) -> list[Access]:
     again = full * (ring - 1)
     return [
         *_between_projections(launch),
-        Access("pending", rows * keys, rows),
-        *each((rows + full) * heads * key_dim * value_dim, "states"),
-        Access("ring_k", (held * keys + again * tiles) * key_dim, held * keys * key_dim),
-        Access("ring_e", (held + again) * heads * value_dim, held * heads * value_dim),
-        Access("ring_g", (held + again) * tiles, held * heads),
-        *each((rows - full) * keys * key_dim, "ring_k"),
-        *each((rows - full) * heads * value_dim, "ring_e"),
-        Access("ring_g", (rows - full) * tiles, (rows - full) * heads),
+        Access("pending_ptr", rows * keys, rows),
+        *each((rows + full) * heads * key_dim * value_dim, "states_ptr"),
+        Access("ring_k_ptr", (held * keys + again * tiles) * key_dim, held * keys * key_dim),
+        Access("ring_e_ptr", (held + again) * heads * value_dim, held * heads * value_dim),
+        Access("ring_g_ptr", (held + again) * tiles, held * heads),
+        *each((rows - full) * keys * key_dim, "ring_k_ptr"),
+        *each((rows - full) * heads * value_dim, "ring_e_ptr"),
+        Access("ring_g_ptr", (rows - full) * tiles, (rows - full) * heads),
     ]
 
 
@@ -204,13 +208,13 @@ def _between_projections(launch: Launch) -> list[Access]:
     columns = 2 * keys * launch["DK"] + heads * launch["DV"]
     turns = heads * (launch["DV"] // launch["TILE"])
     return [
-        Access("state_slots", rows * keys, rows),
-        Access("qkv", 2 * rows * columns, rows * columns),
-        Access("conv_state", rows * (3 * kernel - 4) * columns, 2 * rows * (kernel - 1) * columns),
-        Access("conv_weight", rows * kernel * columns, kernel * columns),
-        *(Access(name, rows * turns, rows * heads) for name in ("a", "b")),
-        *(Access(name, rows * turns, heads) for name in ("a_log", "dt_bias")),
-        *each(rows * heads * launch["DV"], "out"),
+        Access("state_slots_ptr", rows * keys, rows),
+        Access("qkv_ptr", 2 * rows * columns, rows * columns),
+        Access("conv_state_ptr", rows * (3 * kernel - 4) * columns, 2 * rows * (kernel - 1) * columns),
+        Access("conv_weight_ptr", rows * kernel * columns, kernel * columns),
+        *(Access(name, rows * turns, rows * heads) for name in ("a_ptr", "b_ptr")),
+        *(Access(name, rows * turns, heads) for name in ("a_log_ptr", "dt_bias_ptr")),
+        *each(rows * heads * launch["DV"], "out_ptr"),
     ]
 
 
@@ -218,10 +222,10 @@ def sample_parts(launch: Launch) -> list[Access]:
     parts, rows = launch.grid
     peaks = rows * parts * (launch["PART"] // launch["PEAK"])
     return [
-        *each(rows * launch["vocabulary"], "logits"),
-        *each(peaks, "peaks"),
-        *each(rows * parts, "mass"),
-        Access("temperature", rows * parts, rows),
+        *each(rows * launch["vocabulary"], "logits_ptr"),
+        *each(peaks, "peaks_ptr"),
+        *each(rows * parts, "mass_ptr"),
+        Access("temperature_ptr", rows * parts, rows),
     ]
 
 
@@ -230,11 +234,11 @@ def sample_draw(launch: Launch) -> list[Access]:
     rows, parts = launch.grid[0], launch["parts"]
     values, in_part = launch.values, launch["PART"] // launch["PEAK"]
     return [
-        Access("peaks", (rows * parts + values.parts) * in_part, rows * parts * in_part),
-        *each(rows * parts, "mass"),
-        *each(rows, "temperature", "top_k", "top_p", "seeds", "positions", "out"),
-        *each(values.looked, "logits"),
-        *each(2 * values.candidates, "found", "found_ids"),
+        Access("peaks_ptr", (rows * parts + values.parts) * in_part, rows * parts * in_part),
+        *each(rows * parts, "mass_ptr"),
+        *each(rows, "temperature_ptr", "top_k_ptr", "top_p_ptr", "seeds_ptr", "positions_ptr", "out_ptr"),
+        *each(values.looked, "logits_ptr"),
+        *each(2 * values.candidates, "found_ptr", "found_ids_ptr"),
     ]
 
 

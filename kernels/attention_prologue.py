@@ -98,9 +98,9 @@ def attention_prologue(
     return q, x[:, columns:] if x.shape[1] > columns else None
 
 
-@jit(do_not_specialize_on_alignment=["slot_mapping"])
+@jit(do_not_specialize_on_alignment=["slot_mapping_ptr"])
 def prologue_kernel(
-    x, q_norm, k_norm, cos, sin, q, k_pages, v_pages, slot_mapping, x_stride, eps,
+    x_ptr, q_norm_ptr, k_norm_ptr, cos_ptr, sin_ptr, q_ptr, k_pages_ptr, v_pages_ptr, slot_mapping_ptr, x_stride, eps,
     NQ: tl.constexpr, NK: tl.constexpr, D: tl.constexpr, R: tl.constexpr, TILE: tl.constexpr,
     ZERO_CENTRED: tl.constexpr,
 ):  # fmt: skip
@@ -108,38 +108,53 @@ def prologue_kernel(
     part = tl.program_id(1)
     q_parts = tl.cdiv(NQ, TILE)
     kv_parts = tl.cdiv(NK, TILE)
-    x += n * x_stride
-    page_row = tl.load(slot_mapping + n).to(tl.int64) * NK * D
+    x_ptr += n * x_stride
+    page_row = tl.load(slot_mapping_ptr + n).to(tl.int64) * NK * D
     if part < q_parts:
         h = part * TILE + tl.arange(0, TILE)
-        u = turned(x, h, h < NQ, q_norm, cos + n * R, sin + n * R, eps, D, R, ZERO_CENTRED)
-        tl.store(q + n * NQ * D + h[:, None] * D + tl.arange(0, D)[None, :], u, mask=(h < NQ)[:, None])
+        u = turned(x_ptr, h, h < NQ, q_norm_ptr, cos_ptr + n * R, sin_ptr + n * R, eps, D, R, ZERO_CENTRED)
+        tl.store(q_ptr + n * NQ * D + h[:, None] * D + tl.arange(0, D)[None, :], u, mask=(h < NQ)[:, None])
     elif part < q_parts + kv_parts:
         h = (part - q_parts) * TILE + tl.arange(0, TILE)
-        u = turned(x + NQ * D, h, h < NK, k_norm, cos + n * R, sin + n * R, eps, D, R, ZERO_CENTRED)
-        tl.store(k_pages + page_row + h[:, None] * D + tl.arange(0, D)[None, :], u, mask=(h < NK)[:, None])
+        u = turned(
+            x_ptr + NQ * D, h, h < NK, k_norm_ptr, cos_ptr + n * R, sin_ptr + n * R, eps, D, R, ZERO_CENTRED
+        )
+        tl.store(
+            k_pages_ptr + page_row + h[:, None] * D + tl.arange(0, D)[None, :], u, mask=(h < NK)[:, None]
+        )
     else:
         h = (part - q_parts - kv_parts) * TILE + tl.arange(0, TILE)
         at = h[:, None] * D + tl.arange(0, D)[None, :]
         inside = (h < NK)[:, None]
-        tl.store(v_pages + page_row + at, tl.load(x + (NQ + NK) * D + at, mask=inside), mask=inside)
+        tl.store(v_pages_ptr + page_row + at, tl.load(x_ptr + (NQ + NK) * D + at, mask=inside), mask=inside)
 
 
 @jit()
-def turned(x, h, inside, norm, cos, sin, eps, D: tl.constexpr, R: tl.constexpr, ZERO_CENTRED: tl.constexpr):
+def turned(
+    x_ptr,
+    h,
+    inside,
+    norm_ptr,
+    cos_ptr,
+    sin_ptr,
+    eps,
+    D: tl.constexpr,
+    R: tl.constexpr,
+    ZERO_CENTRED: tl.constexpr,
+):
     """Heads h of x, normed and turned, in the type of x."""
     d = tl.arange(0, D)
     turning = d < R
     partner = tl.where(d < R // 2, d + R // 2, d - R // 2)  # (d + R/2) mod R
-    u = tl.load(x + h[:, None] * D + d[None, :], mask=inside[:, None], other=0.0)
+    u = tl.load(x_ptr + h[:, None] * D + d[None, :], mask=inside[:, None], other=0.0)
     both = inside[:, None] & turning[None, :]
-    across = tl.load(x + h[:, None] * D + partner[None, :], mask=both, other=0.0)
-    if norm is not None:
+    across = tl.load(x_ptr + h[:, None] * D + partner[None, :], mask=both, other=0.0)
+    if norm_ptr is not None:
         wide = u.to(tl.float32)
         unit = tl.rsqrt(tl.sum(wide * wide, axis=1, keep_dims=True) / D + eps)
-        u = scaled(wide * unit, tl.load(norm + d)[None, :], ZERO_CENTRED)
-        weight = tl.load(norm + partner, mask=turning, other=0.0)[None, :]
+        u = scaled(wide * unit, tl.load(norm_ptr + d)[None, :], ZERO_CENTRED)
+        weight = tl.load(norm_ptr + partner, mask=turning, other=0.0)[None, :]
         across = scaled(across.to(tl.float32) * unit, weight, ZERO_CENTRED)
-    c = tl.load(cos + d, mask=turning, other=1.0)[None, :]
-    s = tl.load(sin + d, mask=turning, other=0.0)[None, :]
-    return (u.to(tl.float32) * c + across.to(tl.float32) * s).to(x.dtype.element_ty)
+    c = tl.load(cos_ptr + d, mask=turning, other=1.0)[None, :]
+    s = tl.load(sin_ptr + d, mask=turning, other=0.0)[None, :]
+    return (u.to(tl.float32) * c + across.to(tl.float32) * s).to(x_ptr.dtype.element_ty)

@@ -37,8 +37,8 @@ def copy_slots(pool: Tensor, pairs: Tensor) -> None:
 
 
 @jit(do_not_specialize=["slots"])
-def copy_slots_kernel(pool, slots, pairs, W: tl.constexpr, TILE: tl.constexpr):
-    pair, layer = pairs + 2 * tl.program_id(1), tl.program_id(2).to(tl.int64) * slots
+def copy_slots_kernel(pool_ptr, slots, pairs_ptr, W: tl.constexpr, TILE: tl.constexpr):
+    pair_ptr, layer = pairs_ptr + 2 * tl.program_id(1), tl.program_id(2).to(tl.int64) * slots
     at = tl.program_id(0) * TILE + tl.arange(0, TILE)
-    values = tl.load(pool + (layer + tl.load(pair)) * W + at, mask=at < W)
-    tl.store(pool + (layer + tl.load(pair + 1)) * W + at, values, mask=at < W)
+    values = tl.load(pool_ptr + (layer + tl.load(pair_ptr)) * W + at, mask=at < W)
+    tl.store(pool_ptr + (layer + tl.load(pair_ptr + 1)) * W + at, values, mask=at < W)

@@ -88,21 +88,21 @@ def delta_decode(inputs: DeltaInputs, state_slots: Tensor) -> Tensor:
     return out
 
 
-@jit(do_not_specialize_on_alignment=["a", "b", "state_slots"])
+@jit(do_not_specialize_on_alignment=["a_ptr", "b_ptr", "state_slots_ptr"])
 def delta_decode_kernel(
-    qkv,
+    qkv_ptr,
     qkv_stride,
-    a,
+    a_ptr,
     a_stride,
-    b,
+    b_ptr,
     b_stride,
-    conv_weight,
-    a_log,
-    dt_bias,
-    states,
-    conv_state,
-    state_slots,
-    out,
+    conv_weight_ptr,
+    a_log_ptr,
+    dt_bias_ptr,
+    states_ptr,
+    conv_state_ptr,
+    state_slots_ptr,
+    out_ptr,
     HK: tl.constexpr,
     RATIO: tl.constexpr,
     DK: tl.constexpr,
@@ -114,35 +114,35 @@ def delta_decode_kernel(
 ):
     head = tl.program_id(0)
     row = tl.program_id(1).to(tl.int64)
-    slot = tl.load(state_slots + row)
+    slot = tl.load(state_slots_ptr + row)
     HV: tl.constexpr = HK * RATIO
     WIDTH: tl.constexpr = 2 * HK * DK + HV * DV
-    x = qkv + row * qkv_stride
-    window = conv_state + slot * (KERNEL - 1) * WIDTH
+    qkv_ptr += row * qkv_stride
+    window_ptr = conv_state_ptr + slot * (KERNEL - 1) * WIDTH
     keys = tl.arange(0, DK)
-    q = conv_step(x, window, conv_weight, head * DK + keys, WIDTH, KERNEL)
-    k = conv_step(x, window, conv_weight, (HK + head) * DK + keys, WIDTH, KERNEL)
+    q = conv_step(qkv_ptr, window_ptr, conv_weight_ptr, head * DK + keys, WIDTH, KERNEL)
+    k = conv_step(qkv_ptr, window_ptr, conv_weight_ptr, (HK + head) * DK + keys, WIDTH, KERNEL)
     q, k = unit(q, 0, EPS) * DK**-0.5, unit(k, 0, EPS)
     qk = tl.sum(q * k)
     tl.debug_barrier()
-    shift_conv_state(x, window, head * DK + keys, WIDTH, KERNEL)
-    shift_conv_state(x, window, (HK + head) * DK + keys, WIDTH, KERNEL)
+    shift_conv_state(qkv_ptr, window_ptr, head * DK + keys, WIDTH, KERNEL)
+    shift_conv_state(qkv_ptr, window_ptr, (HK + head) * DK + keys, WIDTH, KERNEL)
     for i in tl.range(RATIO * (DV // TILE), num_stages=STAGES):
         h = head * RATIO + i // (DV // TILE)
         values = i % (DV // TILE) * TILE + tl.arange(0, TILE)
-        at = states + ((slot * HV + h) * DK + keys[:, None]) * DV + values[None, :]
-        S = tl.load(at)
-        v = conv_step(x, window, conv_weight, 2 * HK * DK + h * DV + values, WIDTH, KERNEL)
+        S_ptrs = states_ptr + ((slot * HV + h) * DK + keys[:, None]) * DV + values[None, :]
+        S = tl.load(S_ptrs)
+        v = conv_step(qkv_ptr, window_ptr, conv_weight_ptr, 2 * HK * DK + h * DV + values, WIDTH, KERNEL)
         g, beta = gate_of(
-            tl.load(a + row * a_stride + h),
-            tl.load(b + row * b_stride + h),
-            tl.load(a_log + h),
-            tl.load(dt_bias + h),
+            tl.load(a_ptr + row * a_stride + h),
+            tl.load(b_ptr + row * b_stride + h),
+            tl.load(a_log_ptr + h),
+            tl.load(dt_bias_ptr + h),
         )
         S *= tl.exp(g)
         # Sᵀq after the write is Sᵀq before it plus (k·q) e: both reads share one pass over S.
         e = (v - tl.sum(S * k[:, None], 0)) * beta
         o = tl.sum(S * q[:, None], 0) + qk * e
-        tl.store(at, S + k[:, None] * e[None, :])
-        shift_conv_state(x, window, 2 * HK * DK + h * DV + values, WIDTH, KERNEL)
-        tl.store(out + (row * HV + h) * DV + values, o)
+        tl.store(S_ptrs, S + k[:, None] * e[None, :])
+        shift_conv_state(qkv_ptr, window_ptr, 2 * HK * DK + h * DV + values, WIDTH, KERNEL)
+        tl.store(out_ptr + (row * HV + h) * DV + values, o)

@@ -16,7 +16,7 @@ from kernels.device import jit, tl
 
 
 @jit()
-def chunk_of(cu_seqlens, rows, index, CHUNK: tl.constexpr, AT_ONCE: tl.constexpr):
+def chunk_of(cu_seqlens_ptr, rows, index, CHUNK: tl.constexpr, AT_ONCE: tl.constexpr):
     """(row, its first token, its length, number in it, its index in `starts`) of the chunk `index` of all rows.
 
     The row is `rows` where there are fewer chunks: only the device knows how many there are.
@@ -25,28 +25,32 @@ def chunk_of(cu_seqlens, rows, index, CHUNK: tl.constexpr, AT_ONCE: tl.constexpr
     for base in range(0, rows, AT_ONCE):
         i = base + tl.arange(0, AT_ONCE)
         here = i < rows
-        start = tl.load(cu_seqlens + i, mask=here, other=0)
-        end = tl.load(cu_seqlens + i + 1, mask=here, other=0)
+        start = tl.load(cu_seqlens_ptr + i, mask=here, other=0)
+        end = tl.load(cu_seqlens_ptr + i + 1, mask=here, other=0)
         chunks = ((end - start + CHUNK - 1) // CHUNK).to(tl.int32)
         passed = here & (seen + tl.cumsum(chunks) <= index)
         row += tl.sum(passed.to(tl.int32))
         before += tl.sum(tl.where(passed, chunks, 0))
         seen += tl.sum(chunks)
-    start = tl.load(cu_seqlens + row, mask=row < rows, other=0)
-    end = tl.load(cu_seqlens + row + 1, mask=row < rows, other=0)
+    start = tl.load(cu_seqlens_ptr + row, mask=row < rows, other=0)
+    end = tl.load(cu_seqlens_ptr + row + 1, mask=row < rows, other=0)
     # start // CHUNK + row grows by at least the row's chunks from row to row: an index for each chunk in what is kept.
     return row, start, end - start, index - before, start // CHUNK + row + index - before
 
 
 @jit()
-def convolved(qkv, stride, window, conv_weight, start, length, t, at, width, KERNEL: tl.constexpr):
+def convolved(
+    qkv_ptr, stride, window_ptr, conv_weight_ptr, start, length, t, at, width, KERNEL: tl.constexpr
+):
     """Columns `at` of the row's tokens t after conv and silu, [T, columns]; tokens before the row's are the slot's."""
     mixed = tl.zeros([t.shape[0], at.shape[0]], tl.float32)
     for j in tl.static_range(KERNEL):
         p = (t + j - (KERNEL - 1))[:, None]
-        new = tl.load(qkv + (start + p) * stride + at[None, :], mask=(p >= 0) & (p < length), other=0.0)
-        old = tl.load(window + (p + KERNEL - 1) * width + at[None, :], mask=p < 0, other=0.0)
-        mixed += tl.load(conv_weight + j * width + at)[None, :] * (new.to(tl.float32) + old.to(tl.float32))
+        new = tl.load(qkv_ptr + (start + p) * stride + at[None, :], mask=(p >= 0) & (p < length), other=0.0)
+        old = tl.load(window_ptr + (p + KERNEL - 1) * width + at[None, :], mask=p < 0, other=0.0)
+        mixed += tl.load(conv_weight_ptr + j * width + at)[None, :] * (
+            new.to(tl.float32) + old.to(tl.float32)
+        )
     return silu(mixed)
 
 
@@ -65,17 +69,17 @@ def inverse(A, count, C: tl.constexpr):
     return T
 
 
-@jit(do_not_specialize=["rows"], do_not_specialize_on_alignment=["state_slots", "cu_seqlens"])
+@jit(do_not_specialize=["rows"], do_not_specialize_on_alignment=["state_slots_ptr", "cu_seqlens_ptr"])
 def delta_convolve_kernel(
-    qkv,
+    qkv_ptr,
     qkv_stride,
-    conv_weight,
-    conv_state,
-    state_slots,
-    cu_seqlens,
+    conv_weight_ptr,
+    conv_state_ptr,
+    state_slots_ptr,
+    cu_seqlens_ptr,
     rows,
-    q_out,
-    k_out,
+    q_ptr,
+    k_ptr,
     HK: tl.constexpr,
     RATIO: tl.constexpr,
     DK: tl.constexpr,
@@ -86,39 +90,53 @@ def delta_convolve_kernel(
     STATE: tl.constexpr,
 ):
     head = tl.program_id(0)  # of q, then of k
-    row, start, length, number, _ = chunk_of(cu_seqlens, rows, tl.program_id(1), CHUNK, 64)
+    row, start, length, number, _ = chunk_of(cu_seqlens_ptr, rows, tl.program_id(1), CHUNK, 64)
     if row < rows:
         WIDTH: tl.constexpr = (2 * DK + RATIO * DV) * HK
-        window = conv_state + tl.load(state_slots + row) * (KERNEL - 1) * WIDTH
+        window_ptr = conv_state_ptr + tl.load(state_slots_ptr + row) * (KERNEL - 1) * WIDTH
         keys, t = tl.arange(0, DK), number * CHUNK + tl.arange(0, CHUNK)
-        x = convolved(qkv, qkv_stride, window, conv_weight, start, length, t, head * DK + keys, WIDTH, KERNEL)
+        x = convolved(
+            qkv_ptr,
+            qkv_stride,
+            window_ptr,
+            conv_weight_ptr,
+            start,
+            length,
+            t,
+            head * DK + keys,
+            WIDTH,
+            KERNEL,
+        )
         x = unit(x, 1, EPS)
         at = ((start + t)[:, None] * HK + head % HK) * DK + keys[None, :]
         if head < HK:
-            tl.store(q_out + at, (x * DK**-0.5).to(q_out.dtype.element_ty), mask=(t < length)[:, None])
+            tl.store(q_ptr + at, (x * DK**-0.5).to(q_ptr.dtype.element_ty), mask=(t < length)[:, None])
         else:
-            tl.store(k_out + at, operand(x, STATE), mask=(t < length)[:, None])
+            tl.store(k_ptr + at, operand(x, STATE), mask=(t < length)[:, None])
 
 
-@jit(do_not_specialize=["rows"], do_not_specialize_on_alignment=["a", "b", "state_slots", "cu_seqlens"])
+@jit(
+    do_not_specialize=["rows"],
+    do_not_specialize_on_alignment=["a_ptr", "b_ptr", "state_slots_ptr", "cu_seqlens_ptr"],
+)
 def delta_solve_kernel(
-    qkv,
+    qkv_ptr,
     qkv_stride,
-    a,
+    a_ptr,
     a_stride,
-    b,
+    b_ptr,
     b_stride,
-    conv_weight,
-    a_log,
-    dt_bias,
-    conv_state,
-    state_slots,
-    cu_seqlens,
+    conv_weight_ptr,
+    a_log_ptr,
+    dt_bias_ptr,
+    conv_state_ptr,
+    state_slots_ptr,
+    cu_seqlens_ptr,
     rows,
-    k_in,
-    u_out,
-    w_out,
-    g_out,
+    k_ptr,
+    u_ptr,
+    w_ptr,
+    g_ptr,
     HK: tl.constexpr,
     RATIO: tl.constexpr,
     DK: tl.constexpr,
@@ -129,69 +147,73 @@ def delta_solve_kernel(
     STATE: tl.constexpr,
 ):
     h = tl.program_id(0)
-    row, start, length, number, _ = chunk_of(cu_seqlens, rows, tl.program_id(1), CHUNK, 64)
+    row, start, length, number, _ = chunk_of(cu_seqlens_ptr, rows, tl.program_id(1), CHUNK, 64)
     if row < rows:
         HV: tl.constexpr = HK * RATIO
         WIDTH: tl.constexpr = 2 * HK * DK + HV * DV
-        window = conv_state + tl.load(state_slots + row) * (KERNEL - 1) * WIDTH
+        window_ptr = conv_state_ptr + tl.load(state_slots_ptr + row) * (KERNEL - 1) * WIDTH
         c, i = tl.arange(0, TILE), tl.arange(0, CHUNK)
         t = number * CHUNK + i
         here, token = t < length, start + t
         g, beta = gate_of(
-            tl.load(a + token * a_stride + h, mask=here, other=0.0),
-            tl.load(b + token * b_stride + h, mask=here, other=0.0),
-            tl.load(a_log + h),
-            tl.load(dt_bias + h),
+            tl.load(a_ptr + token * a_stride + h, mask=here, other=0.0),
+            tl.load(b_ptr + token * b_stride + h, mask=here, other=0.0),
+            tl.load(a_log_ptr + h),
+            tl.load(dt_bias_ptr + h),
         )
         G, beta = tl.cumsum(tl.where(here, g, 0.0)), tl.where(here, beta, 0.0)
-        tl.store(g_out + token * HV + h, G, mask=here)
-        of_key = k_in + (token * HK + h // RATIO)[:, None] * DK + c[None, :]
+        tl.store(g_ptr + token * HV + h, G, mask=here)
+        k_ptrs = k_ptr + (token * HK + h // RATIO)[:, None] * DK + c[None, :]
         A = tl.zeros([CHUNK, CHUNK], tl.float32)
         for part in range(DK // TILE):
-            k = tl.load(of_key + part * TILE, mask=here[:, None], other=0.0)
+            k = tl.load(k_ptrs + part * TILE, mask=here[:, None], other=0.0)
             A = tl.dot(k, tl.trans(k), A, input_precision=STATE)
         decay = tl.exp(tl.where(i[:, None] > i[None, :], G[:, None] - G[None, :], float("-inf")))
         T = inverse(A * decay * beta[:, None], tl.minimum(length - number * CHUNK, CHUNK).to(tl.int32), CHUNK)
         T = operand(T, STATE)
-        of_w = w_out + (token * HV + h)[:, None] * DK + c[None, :]
+        w_ptrs = w_ptr + (token * HV + h)[:, None] * DK + c[None, :]
         for part in range(DK // TILE):
-            k = tl.load(of_key + part * TILE, mask=here[:, None], other=0.0)
+            k = tl.load(k_ptrs + part * TILE, mask=here[:, None], other=0.0)
             w = tl.dot(T, operand(k * (beta * tl.exp(G))[:, None], STATE), input_precision=STATE)
-            tl.store(of_w + part * TILE, operand(w, STATE), mask=here[:, None])
-        of_u = u_out + (token * HV + h)[:, None] * DV + c[None, :]
+            tl.store(w_ptrs + part * TILE, operand(w, STATE), mask=here[:, None])
+        u_ptrs = u_ptr + (token * HV + h)[:, None] * DV + c[None, :]
         for part in range(DV // TILE):
             at = 2 * HK * DK + h * DV + part * TILE + c
-            v = convolved(qkv, qkv_stride, window, conv_weight, start, length, t, at, WIDTH, KERNEL)
+            v = convolved(
+                qkv_ptr, qkv_stride, window_ptr, conv_weight_ptr, start, length, t, at, WIDTH, KERNEL
+            )
             u = tl.dot(T, operand(v * beta[:, None], STATE), input_precision=STATE)
-            tl.store(of_u + part * TILE, u, mask=here[:, None])
+            tl.store(u_ptrs + part * TILE, u, mask=here[:, None])
 
 
 @jit()
-def store_conv_state(qkv, stride, window, start, length, at, width, KERNEL: tl.constexpr, ROWS: tl.constexpr):
+def store_conv_state(
+    qkv_ptr, stride, window_ptr, start, length, at, width, KERNEL: tl.constexpr, ROWS: tl.constexpr
+):
     """The last KERNEL − 1 of the slot's conv_state and the row's tokens, into the slot."""
     j = tl.arange(0, ROWS)[:, None]
     p = j + length - (KERNEL - 1)
     kept = j < KERNEL - 1
-    new = tl.load(qkv + (start + p) * stride + at[None, :], mask=kept & (p >= 0), other=0.0)
-    old = tl.load(window + (j + length) * width + at[None, :], mask=kept & (p < 0), other=0.0)
+    new = tl.load(qkv_ptr + (start + p) * stride + at[None, :], mask=kept & (p >= 0), other=0.0)
+    old = tl.load(window_ptr + (j + length) * width + at[None, :], mask=kept & (p < 0), other=0.0)
     tl.debug_barrier()  # what one thread stores another may have had to load
-    tl.store(window + j * width + at[None, :], tl.where(p >= 0, new, old), mask=kept)
+    tl.store(window_ptr + j * width + at[None, :], tl.where(p >= 0, new, old), mask=kept)
 
 
-@jit(do_not_specialize_on_alignment=["state_slots", "cu_seqlens"])
+@jit(do_not_specialize_on_alignment=["state_slots_ptr", "cu_seqlens_ptr"])
 def delta_scan_kernel(
-    qkv,
+    qkv_ptr,
     qkv_stride,
-    states,
-    conv_state,
-    state_slots,
-    cu_seqlens,
-    k_in,
-    u_in,
-    w_in,
-    g_in,
-    fresh_out,
-    starts_out,
+    states_ptr,
+    conv_state_ptr,
+    state_slots_ptr,
+    cu_seqlens_ptr,
+    k_ptr,
+    u_ptr,
+    w_ptr,
+    g_ptr,
+    fresh_ptr,
+    starts_ptr,
     HK: tl.constexpr,
     RATIO: tl.constexpr,
     DK: tl.constexpr,
@@ -205,48 +227,50 @@ def delta_scan_kernel(
     h, tile, row = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     HV: tl.constexpr = HK * RATIO
     WIDTH: tl.constexpr = 2 * HK * DK + HV * DV
-    head, slot = h // RATIO, tl.load(state_slots + row)
-    start = tl.load(cu_seqlens + row)
-    length = tl.load(cu_seqlens + row + 1) - start
+    head, slot = h // RATIO, tl.load(state_slots_ptr + row)
+    start = tl.load(cu_seqlens_ptr + row)
+    length = tl.load(cu_seqlens_ptr + row + 1) - start
     keys, values, i = tl.arange(0, DK), tile * TILE + tl.arange(0, TILE), tl.arange(0, CHUNK)
     at = keys[:, None] * DV + values[None, :]
-    S = tl.load(states + (slot * HV + h) * DK * DV + at)
+    S = tl.load(states_ptr + (slot * HV + h) * DK * DV + at)
     index = start // CHUNK + row  # see chunk_of
     for first in range(0, length, CHUNK):
-        tl.store(starts_out + (index * HV + h) * DK * DV + at, S.to(starts_out.dtype.element_ty))
+        tl.store(starts_ptr + (index * HV + h) * DK * DV + at, S.to(starts_ptr.dtype.element_ty))
         index += 1
         token = start + first + i
         here = first + i < length
         of_value = (token * HV + h)[:, None] * DV + values[None, :]
-        w = tl.load(w_in + (token * HV + h)[:, None] * DK + keys[None, :], mask=here[:, None], other=0.0)
-        u = tl.load(u_in + of_value, mask=here[:, None], other=0.0)
+        w = tl.load(w_ptr + (token * HV + h)[:, None] * DK + keys[None, :], mask=here[:, None], other=0.0)
+        u = tl.load(u_ptr + of_value, mask=here[:, None], other=0.0)
         fresh = u - tl.dot(w, operand(S, STATE), input_precision=STATE)
-        tl.store(fresh_out + of_value, fresh.to(fresh_out.dtype.element_ty), mask=here[:, None])
-        last = tl.load(g_in + (start + tl.minimum(first + CHUNK, length) - 1) * HV + h)
-        G = tl.load(g_in + token * HV + h, mask=here, other=0.0)
+        tl.store(fresh_ptr + of_value, fresh.to(fresh_ptr.dtype.element_ty), mask=here[:, None])
+        last = tl.load(g_ptr + (start + tl.minimum(first + CHUNK, length) - 1) * HV + h)
+        G = tl.load(g_ptr + token * HV + h, mask=here, other=0.0)
         fresh = operand(fresh * tl.exp(tl.where(here, last - G, 0.0))[:, None], STATE)
-        k = tl.load(k_in + (token * HK + head)[:, None] * DK + keys[None, :], mask=here[:, None], other=0.0)
+        k = tl.load(k_ptr + (token * HK + head)[:, None] * DK + keys[None, :], mask=here[:, None], other=0.0)
         S = tl.dot(tl.trans(k), fresh, S * tl.exp(last), input_precision=STATE)
-    tl.store(states + (slot * HV + h) * DK * DV + at, S)
+    tl.store(states_ptr + (slot * HV + h) * DK * DV + at, S)
     if KERNEL > 1:
-        window = conv_state + slot * (KERNEL - 1) * WIDTH
+        window_ptr = conv_state_ptr + slot * (KERNEL - 1) * WIDTH
         of_v, of_q = 2 * HK * DK + h * DV + values, head * DK + keys
-        store_conv_state(qkv, qkv_stride, window, start, length, of_v, WIDTH, KERNEL, ROWS)
+        store_conv_state(qkv_ptr, qkv_stride, window_ptr, start, length, of_v, WIDTH, KERNEL, ROWS)
         if (h % RATIO == 0) & (tile == 0):
-            store_conv_state(qkv, qkv_stride, window, start, length, of_q, WIDTH, KERNEL, ROWS)
-            store_conv_state(qkv, qkv_stride, window, start, length, HK * DK + of_q, WIDTH, KERNEL, ROWS)
+            store_conv_state(qkv_ptr, qkv_stride, window_ptr, start, length, of_q, WIDTH, KERNEL, ROWS)
+            store_conv_state(
+                qkv_ptr, qkv_stride, window_ptr, start, length, HK * DK + of_q, WIDTH, KERNEL, ROWS
+            )
 
 
-@jit(do_not_specialize=["rows"], do_not_specialize_on_alignment=["cu_seqlens"])
+@jit(do_not_specialize=["rows"], do_not_specialize_on_alignment=["cu_seqlens_ptr"])
 def delta_output_kernel(
-    cu_seqlens,
+    cu_seqlens_ptr,
     rows,
-    q_in,
-    k_in,
-    g_in,
-    fresh_in,
-    starts_in,
-    out,
+    q_ptr,
+    k_ptr,
+    g_ptr,
+    fresh_ptr,
+    starts_ptr,
+    out_ptr,
     HK: tl.constexpr,
     RATIO: tl.constexpr,
     DK: tl.constexpr,
@@ -254,21 +278,21 @@ def delta_output_kernel(
     CHUNK: tl.constexpr,
 ):
     h = tl.program_id(0)
-    row, start, length, number, index = chunk_of(cu_seqlens, rows, tl.program_id(1), CHUNK, 64)
+    row, start, length, number, index = chunk_of(cu_seqlens_ptr, rows, tl.program_id(1), CHUNK, 64)
     if row < rows:
         HV: tl.constexpr = HK * RATIO
         keys, values, i = tl.arange(0, DK), tl.arange(0, DV), tl.arange(0, CHUNK)
         token, here = start + number * CHUNK + i, number * CHUNK + i < length
         of_key = (token * HK + h // RATIO)[:, None] * DK + keys[None, :]
         of_value = (token * HV + h)[:, None] * DV + values[None, :]
-        q = tl.load(q_in + of_key, mask=here[:, None], other=0.0)
-        k = tl.load(k_in + of_key, mask=here[:, None], other=0.0).to(q.dtype)
-        G = tl.load(g_in + token * HV + h, mask=here, other=0.0)
+        q = tl.load(q_ptr + of_key, mask=here[:, None], other=0.0)
+        k = tl.load(k_ptr + of_key, mask=here[:, None], other=0.0).to(q.dtype)
+        G = tl.load(g_ptr + token * HV + h, mask=here, other=0.0)
         later = (i[:, None] >= i[None, :]) & here[:, None]
         decay = tl.exp(tl.where(later, G[:, None] - G[None, :], float("-inf")))
         within = tl.dot(q, tl.trans(k)) * decay
-        S = tl.load(starts_in + (index * HV + h) * DK * DV + keys[:, None] * DV + values[None, :])
+        S = tl.load(starts_ptr + (index * HV + h) * DK * DV + keys[:, None] * DV + values[None, :])
         o = tl.dot(q, S) * tl.exp(G)[:, None]
-        fresh = tl.load(fresh_in + of_value, mask=here[:, None], other=0.0)
+        fresh = tl.load(fresh_ptr + of_value, mask=here[:, None], other=0.0)
         o = tl.dot(within.to(q.dtype), fresh, o)
-        tl.store(out + of_value, o, mask=here[:, None])
+        tl.store(out_ptr + of_value, o, mask=here[:, None])

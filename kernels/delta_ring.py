@@ -214,37 +214,39 @@ def check_ring(states: Tensor, ring: Ring, key_heads: int) -> None:
 
 
 @jit()
-def with_held(S, G, count, ring_k, ring_e, ring_g, slot, h, keys, values, HV, RATIO, DK, DV, RING):
+def with_held(
+    S, G, count, ring_k_ptr, ring_e_ptr, ring_g_ptr, slot, h, keys, values, HV, RATIO, DK, DV, RING
+):
     """exp(G) S and the first `count` entries of the ring, each decayed to G."""
     S *= tl.exp(G)
     for j in range(count):
         entry = slot * RING + j
-        k = tl.load(ring_k + (entry * (HV // RATIO) + h // RATIO) * DK + keys)
-        e = tl.load(ring_e + (entry * HV + h) * DV + values)
-        decay = tl.exp(G - tl.load(ring_g + entry * HV + h))
+        k = tl.load(ring_k_ptr + (entry * (HV // RATIO) + h // RATIO) * DK + keys)
+        e = tl.load(ring_e_ptr + (entry * HV + h) * DV + values)
+        decay = tl.exp(G - tl.load(ring_g_ptr + entry * HV + h))
         S += k[:, None] * (decay * e)[None, :]
     return S
 
 
-@jit(do_not_specialize_on_alignment=["a", "b", "state_slots", "pending"])
+@jit(do_not_specialize_on_alignment=["a_ptr", "b_ptr", "state_slots_ptr", "pending_ptr"])
 def delta_ring_kernel(
-    qkv,
+    qkv_ptr,
     qkv_stride,
-    a,
+    a_ptr,
     a_stride,
-    b,
+    b_ptr,
     b_stride,
-    conv_weight,
-    a_log,
-    dt_bias,
-    states,
-    conv_state,
-    state_slots,
-    ring_k,
-    ring_e,
-    ring_g,
-    pending,
-    out,
+    conv_weight_ptr,
+    a_log_ptr,
+    dt_bias_ptr,
+    states_ptr,
+    conv_state_ptr,
+    state_slots_ptr,
+    ring_k_ptr,
+    ring_e_ptr,
+    ring_g_ptr,
+    pending_ptr,
+    out_ptr,
     HK: tl.constexpr,
     RATIO: tl.constexpr,
     DK: tl.constexpr,
@@ -256,42 +258,44 @@ def delta_ring_kernel(
 ):
     head = tl.program_id(0)
     row = tl.program_id(1).to(tl.int64)
-    slot = tl.load(state_slots + row)
-    n = tl.load(pending + slot)
+    slot = tl.load(state_slots_ptr + row)
+    n = tl.load(pending_ptr + slot)
     HV: tl.constexpr = HK * RATIO
     WIDTH: tl.constexpr = 2 * HK * DK + HV * DV
-    x = qkv + row * qkv_stride
-    window = conv_state + slot * (KERNEL - 1) * WIDTH
+    qkv_ptr += row * qkv_stride
+    window_ptr = conv_state_ptr + slot * (KERNEL - 1) * WIDTH
     keys = tl.arange(0, DK)
-    q = conv_step(x, window, conv_weight, head * DK + keys, WIDTH, KERNEL)
-    k = conv_step(x, window, conv_weight, (HK + head) * DK + keys, WIDTH, KERNEL)
+    q = conv_step(qkv_ptr, window_ptr, conv_weight_ptr, head * DK + keys, WIDTH, KERNEL)
+    k = conv_step(qkv_ptr, window_ptr, conv_weight_ptr, (HK + head) * DK + keys, WIDTH, KERNEL)
     q, k = unit(q, 0, EPS) * DK**-0.5, unit(k, 0, EPS)
     qk = tl.sum(q * k)
     tl.debug_barrier()
-    shift_conv_state(x, window, head * DK + keys, WIDTH, KERNEL)
-    shift_conv_state(x, window, (HK + head) * DK + keys, WIDTH, KERNEL)
+    shift_conv_state(qkv_ptr, window_ptr, head * DK + keys, WIDTH, KERNEL)
+    shift_conv_state(qkv_ptr, window_ptr, (HK + head) * DK + keys, WIDTH, KERNEL)
     j = tl.arange(0, RING)
     held, entry = j < n, slot * RING + j
-    old_k = tl.load(ring_k + (entry[:, None] * HK + head) * DK + keys[None, :], mask=held[:, None], other=0.0)
+    old_k = tl.load(
+        ring_k_ptr + (entry[:, None] * HK + head) * DK + keys[None, :], mask=held[:, None], other=0.0
+    )
     kk, kq = tl.sum(old_k * k[None, :], 1), tl.sum(old_k * q[None, :], 1)
     new = slot * RING + n
     if n < RING - 1:
-        tl.store(ring_k + (new * HK + head) * DK + keys, k)
+        tl.store(ring_k_ptr + (new * HK + head) * DK + keys, k)
     for i in tl.range(RATIO * (DV // TILE), num_stages=2):
         h = head * RATIO + i // (DV // TILE)
         values = i % (DV // TILE) * TILE + tl.arange(0, TILE)
-        at = states + ((slot * HV + h) * DK + keys[:, None]) * DV + values[None, :]
-        S = tl.load(at)
+        S_ptrs = states_ptr + ((slot * HV + h) * DK + keys[:, None]) * DV + values[None, :]
+        S = tl.load(S_ptrs)
         old_e = tl.load(
-            ring_e + (entry[:, None] * HV + h) * DV + values[None, :], mask=held[:, None], other=0.0
+            ring_e_ptr + (entry[:, None] * HV + h) * DV + values[None, :], mask=held[:, None], other=0.0
         )
-        old_g = tl.load(ring_g + entry * HV + h, mask=held, other=0.0)
-        v = conv_step(x, window, conv_weight, 2 * HK * DK + h * DV + values, WIDTH, KERNEL)
+        old_g = tl.load(ring_g_ptr + entry * HV + h, mask=held, other=0.0)
+        v = conv_step(qkv_ptr, window_ptr, conv_weight_ptr, 2 * HK * DK + h * DV + values, WIDTH, KERNEL)
         g, beta = gate_of(
-            tl.load(a + row * a_stride + h),
-            tl.load(b + row * b_stride + h),
-            tl.load(a_log + h),
-            tl.load(dt_bias + h),
+            tl.load(a_ptr + row * a_stride + h),
+            tl.load(b_ptr + row * b_stride + h),
+            tl.load(a_log_ptr + h),
+            tl.load(dt_bias_ptr + h),
         )
         G = g + tl.sum(tl.where(j == n - 1, old_g, 0.0))
         decay = tl.exp(tl.where(held, G - old_g, float("-inf")))
@@ -299,26 +303,40 @@ def delta_ring_kernel(
         read = grown * tl.sum(S * k[:, None], 0) + tl.sum((decay * kk)[:, None] * old_e, 0)
         e = (v - read) * beta
         o = grown * tl.sum(S * q[:, None], 0) + tl.sum((decay * kq)[:, None] * old_e, 0) + qk * e
-        tl.store(out + (row * HV + h) * DV + values, o)
-        shift_conv_state(x, window, 2 * HK * DK + h * DV + values, WIDTH, KERNEL)
+        tl.store(out_ptr + (row * HV + h) * DV + values, o)
+        shift_conv_state(qkv_ptr, window_ptr, 2 * HK * DK + h * DV + values, WIDTH, KERNEL)
         if n < RING - 1:
-            tl.store(ring_e + (new * HV + h) * DV + values, e)
-            tl.store(ring_g + new * HV + h, G)
+            tl.store(ring_e_ptr + (new * HV + h) * DV + values, e)
+            tl.store(ring_g_ptr + new * HV + h, G)
         else:
             S = with_held(
-                S, G, RING - 1, ring_k, ring_e, ring_g, slot, h, keys, values, HV, RATIO, DK, DV, RING
+                S,
+                G,
+                RING - 1,
+                ring_k_ptr,
+                ring_e_ptr,
+                ring_g_ptr,
+                slot,
+                h,
+                keys,
+                values,
+                HV,
+                RATIO,
+                DK,
+                DV,
+                RING,
             )
-            tl.store(at, S + k[:, None] * e[None, :])
+            tl.store(S_ptrs, S + k[:, None] * e[None, :])
 
 
-@jit(do_not_specialize=["pool"], do_not_specialize_on_alignment=["state_slots", "pending"])
+@jit(do_not_specialize=["pool"], do_not_specialize_on_alignment=["state_slots_ptr", "pending_ptr"])
 def delta_flush_kernel(
-    states,
-    ring_k,
-    ring_e,
-    ring_g,
-    state_slots,
-    pending,
+    states_ptr,
+    ring_k_ptr,
+    ring_e_ptr,
+    ring_g_ptr,
+    state_slots_ptr,
+    pending_ptr,
     pool,
     HV: tl.constexpr,
     RATIO: tl.constexpr,
@@ -328,13 +346,15 @@ def delta_flush_kernel(
     RING: tl.constexpr,
 ):
     h = tl.program_id(0) // (DV // TILE)
-    slot = tl.load(state_slots + tl.program_id(1))
-    n = tl.load(pending + slot)
+    slot = tl.load(state_slots_ptr + tl.program_id(1))
+    n = tl.load(pending_ptr + slot)
     if n > 0:
         slot += tl.program_id(2).to(tl.int64) * pool
         keys, values = tl.arange(0, DK), tl.program_id(0) % (DV // TILE) * TILE + tl.arange(0, TILE)
-        at = states + ((slot * HV + h) * DK + keys[:, None]) * DV + values[None, :]
-        S = tl.load(at)
-        G = tl.load(ring_g + (slot * RING + n - 1) * HV + h)
-        S = with_held(S, G, n, ring_k, ring_e, ring_g, slot, h, keys, values, HV, RATIO, DK, DV, RING)
-        tl.store(at, S)
+        S_ptrs = states_ptr + ((slot * HV + h) * DK + keys[:, None]) * DV + values[None, :]
+        S = tl.load(S_ptrs)
+        G = tl.load(ring_g_ptr + (slot * RING + n - 1) * HV + h)
+        S = with_held(
+            S, G, n, ring_k_ptr, ring_e_ptr, ring_g_ptr, slot, h, keys, values, HV, RATIO, DK, DV, RING
+        )
+        tl.store(S_ptrs, S)

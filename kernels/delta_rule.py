@@ -124,22 +124,24 @@ def silu(x):
 
 
 @jit()
-def conv_step(qkv, window, conv_weight, at, width, KERNEL: tl.constexpr):
+def conv_step(qkv_ptr, window_ptr, conv_weight_ptr, at, width, KERNEL: tl.constexpr):
     """Convolved columns `at` of one new token."""
-    mixed = tl.load(conv_weight + (KERNEL - 1) * width + at) * tl.load(qkv + at).to(tl.float32)
+    mixed = tl.load(conv_weight_ptr + (KERNEL - 1) * width + at) * tl.load(qkv_ptr + at).to(tl.float32)
     for j in tl.static_range(KERNEL - 1):
-        mixed += tl.load(conv_weight + j * width + at) * tl.load(window + j * width + at).to(tl.float32)
+        mixed += tl.load(conv_weight_ptr + j * width + at) * tl.load(window_ptr + j * width + at).to(
+            tl.float32
+        )
     return silu(mixed)
 
 
 @jit()
-def shift_conv_state(qkv, window, at, width, KERNEL: tl.constexpr):
+def shift_conv_state(qkv_ptr, window_ptr, at, width, KERNEL: tl.constexpr):
     """The slot's conv_state moves up by one. Only once every warp has read them: other threads store them than
     load them, so a barrier or a sum across the program's warps must lie between."""
     for j in tl.static_range(KERNEL - 2):
-        tl.store(window + j * width + at, tl.load(window + (j + 1) * width + at))
+        tl.store(window_ptr + j * width + at, tl.load(window_ptr + (j + 1) * width + at))
     if KERNEL > 1:
-        tl.store(window + (KERNEL - 2) * width + at, tl.load(qkv + at))
+        tl.store(window_ptr + (KERNEL - 2) * width + at, tl.load(qkv_ptr + at))
 
 
 @jit()

@@ -59,10 +59,10 @@ def gated_rms_norm(o: Tensor, z: Tensor, weight: Tensor, eps: float) -> Tensor:
 
 @jit()
 def gated_rms_norm_kernel(
-    o,
-    z,
-    weight,
-    y,
+    o_ptr,
+    z_ptr,
+    weight_ptr,
+    y_ptr,
     z_stride,
     eps,
     HV: tl.constexpr,
@@ -75,8 +75,8 @@ def gated_rms_norm_kernel(
     v = tl.arange(0, COLUMNS)[None, :]
     inside = (h < HV) & (v < DV)
     at = h * DV + v
-    wide = tl.load(o + n * HV * DV + at, mask=inside, other=0.0)
-    gate = tl.load(z + n * z_stride + at, mask=inside, other=0.0).to(tl.float32)
-    w = tl.load(weight + v, mask=v < DV, other=0.0)
+    wide = tl.load(o_ptr + n * HV * DV + at, mask=inside, other=0.0)
+    gate = tl.load(z_ptr + n * z_stride + at, mask=inside, other=0.0).to(tl.float32)
+    w = tl.load(weight_ptr + v, mask=v < DV, other=0.0)
     unit = wide * tl.rsqrt(tl.sum(wide * wide, axis=1, keep_dims=True) / DV + eps)
-    tl.store(y + n * HV * DV + at, unit * w * gate * tl.sigmoid(gate), mask=inside)
+    tl.store(y_ptr + n * HV * DV + at, unit * w * gate * tl.sigmoid(gate), mask=inside)

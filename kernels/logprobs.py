@@ -58,34 +58,34 @@ def logprobs(logits: Tensor, ids: Tensor, n: int, vocabulary: int) -> tuple[Tens
     return chosen, values, best
 
 
-@jit(do_not_specialize=["n"], do_not_specialize_on_alignment=["ids"])
+@jit(do_not_specialize=["n"], do_not_specialize_on_alignment=["ids_ptr"])
 def logprobs_kernel(
-    logits,
+    logits_ptr,
     stride,
-    ids,
+    ids_ptr,
     vocabulary,
-    peaks,
-    mass,
+    peaks_ptr,
+    mass_ptr,
     parts,
     n,
-    chosen,
-    values,
-    best,
+    chosen_ptr,
+    values_ptr,
+    best_ptr,
     PART: tl.constexpr,
     PEAK: tl.constexpr,
     PEAKS: tl.constexpr,
 ):
     s = tl.program_id(0).to(tl.int64)
-    row = logits + s * stride
+    row_ptr = logits_ptr + s * stride
     A_PART: tl.constexpr = PART // PEAK
     j, part = tl.arange(0, PEAKS), tl.arange(0, PEAKS // A_PART)
-    peak = tl.load(peaks + s * parts * A_PART + j, mask=j < parts * A_PART, other=float("-inf"))
+    peak = tl.load(peaks_ptr + s * parts * A_PART + j, mask=j < parts * A_PART, other=float("-inf"))
     top = tl.max(peak)
     highest = tl.max(tl.reshape(peak, [PEAKS // A_PART, A_PART]), 1)
-    share = tl.load(mass + s * parts + part, mask=part < parts, other=0.0)
+    share = tl.load(mass_ptr + s * parts + part, mask=part < parts, other=0.0)
     total = tl.sum(tl.where(highest > float("-inf"), share * tl.exp(highest - top), 0.0))
     norm = top + tl.log(total)
-    tl.store(chosen + s, tl.load(row + tl.load(ids + s)) - norm)
+    tl.store(chosen_ptr + s, tl.load(row_ptr + tl.load(ids_ptr + s)) - norm)
     taken = tl.zeros(
         [PEAKS], tl.int32
     )  # where a group has no id left that is more than −∞, its ids come in order
@@ -93,12 +93,12 @@ def logprobs_kernel(
         best_peak = tl.max(peak)
         group = tl.min(tl.where(peak == best_peak, j, PEAKS - 1))
         v = group * PEAK + tl.arange(0, PEAK)
-        x = tl.load(row + v, mask=v < vocabulary, other=float("-inf"))
+        x = tl.load(row_ptr + v, mask=v < vocabulary, other=float("-inf"))
         # The last id taken of this group, −1 for none: what is likelier, or equal and not after it, has been taken.
         last = tl.sum(tl.where(j == group, taken, 0)) - 1
         winner = tl.min(tl.where((x == best_peak) & (v > last), v, vocabulary - 1))
-        tl.store(values + s * n + rank, best_peak - norm)
-        tl.store(best + s * n + rank, winner.to(tl.int64))
+        tl.store(values_ptr + s * n + rank, best_peak - norm)
+        tl.store(best_ptr + s * n + rank, winner.to(tl.int64))
         left = (x < best_peak) | ((x == best_peak) & (v > winner))
         following = tl.max(tl.where(left & (v < vocabulary), x, float("-inf")))
         peak = tl.where(j == group, following, peak)

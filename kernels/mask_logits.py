@@ -41,11 +41,11 @@ def mask_logits(logits: Tensor, rows: Tensor, bits: Tensor) -> None:
     launch(mask_logits_kernel, grid, logits, vocabulary, rows, bits, words, TILE=TILE, num_warps=4)
 
 
-@jit(do_not_specialize_on_alignment=["rows"])
-def mask_logits_kernel(logits, vocabulary, rows, bits, words, TILE: tl.constexpr):
+@jit(do_not_specialize_on_alignment=["rows_ptr"])
+def mask_logits_kernel(logits_ptr, vocabulary, rows_ptr, bits_ptr, words, TILE: tl.constexpr):
     m = tl.program_id(1).to(tl.int64)
-    row = tl.load(rows + m)
+    row = tl.load(rows_ptr + m)
     v = tl.program_id(0) * TILE + tl.arange(0, TILE)
-    word = tl.load(bits + m * words + v // 32, mask=v < vocabulary, other=-1)
+    word = tl.load(bits_ptr + m * words + v // 32, mask=v < vocabulary, other=-1)
     forbidden = ((word >> (v % 32)) & 1) == 0
-    tl.store(logits + row * vocabulary + v, float("-inf"), mask=forbidden & (v < vocabulary) & (row >= 0))
+    tl.store(logits_ptr + row * vocabulary + v, float("-inf"), mask=forbidden & (v < vocabulary) & (row >= 0))

@@ -46,24 +46,24 @@ def apply_min_p(logits: Tensor, temperature: Tensor, min_p: Tensor) -> None:
     )
 
 
-@jit(do_not_specialize_on_alignment=["temperature", "min_p"])
+@jit(do_not_specialize_on_alignment=["temperature_ptr", "min_p_ptr"])
 def min_p_kernel(
-    logits,
+    logits_ptr,
     vocabulary,
-    temperature,
-    min_p,
-    peaks,
+    temperature_ptr,
+    min_p_ptr,
+    peaks_ptr,
     count,
     PART: tl.constexpr,
     PEAKS: tl.constexpr,
 ):
     part, row = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    tau, share = tl.load(temperature + row), tl.load(min_p + row)
-    if (share > 0) & (tau > 0):
+    temperature, share = tl.load(temperature_ptr + row), tl.load(min_p_ptr + row)
+    if (share > 0) & (temperature > 0):
         i = tl.arange(0, PEAKS)
-        highest = tl.max(tl.load(peaks + row * count + i, mask=i < count, other=float("-inf")))
-        least = highest + tau * tl.log(share)
+        highest = tl.max(tl.load(peaks_ptr + row * count + i, mask=i < count, other=float("-inf")))
+        least = highest + temperature * tl.log(share)
         ids = part * PART + tl.arange(0, PART)
         here = ids < vocabulary
-        x = tl.load(logits + row * vocabulary + ids, mask=here, other=0.0)
-        tl.store(logits + row * vocabulary + ids, float("-inf"), mask=here & (x < least))
+        x = tl.load(logits_ptr + row * vocabulary + ids, mask=here, other=0.0)
+        tl.store(logits_ptr + row * vocabulary + ids, float("-inf"), mask=here & (x < least))

@@ -37,10 +37,10 @@ def output_gate(o: Tensor, gate: Tensor) -> Tensor:
 
 
 @jit()
-def output_gate_kernel(o, gate, y, gate_stride, C: tl.constexpr, COLUMNS: tl.constexpr):
+def output_gate_kernel(o_ptr, gate_ptr, y_ptr, gate_stride, C: tl.constexpr, COLUMNS: tl.constexpr):
     n = tl.program_id(0).to(tl.int64)
     c = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     inside = c < C
-    g = tl.load(gate + n * gate_stride + c, mask=inside).to(tl.float32)
-    g = tl.sigmoid(g).to(y.dtype.element_ty).to(tl.float32)  # rounded where the model rounds
-    tl.store(y + n * C + c, tl.load(o + n * C + c, mask=inside).to(tl.float32) * g, mask=inside)
+    g = tl.load(gate_ptr + n * gate_stride + c, mask=inside).to(tl.float32)
+    g = tl.sigmoid(g).to(y_ptr.dtype.element_ty).to(tl.float32)  # rounded where the model rounds
+    tl.store(y_ptr + n * C + c, tl.load(o_ptr + n * C + c, mask=inside).to(tl.float32) * g, mask=inside)

@@ -135,17 +135,17 @@ def split_and_merged(
 
 @jit(
     do_not_specialize=["table_stride"],
-    do_not_specialize_on_alignment=["page_table", "context_lengths"],
+    do_not_specialize_on_alignment=["page_table_ptr", "context_lengths_ptr"],
 )
 def decode_attention_kernel(
-    q, k_pages, v_pages, page_table, context_lengths, parts, logs, table_stride, scale,
+    q_ptr, k_pages_ptr, v_pages_ptr, page_table_ptr, context_lengths_ptr, parts_ptr, logs_ptr, table_stride, scale,
     NK: tl.constexpr, G: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr, QUERIES: tl.constexpr,
     STAGES: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """o and log2 Σ exp of one split: a run of the row's pages, for the G query heads of one key head."""
     r, head, split = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.program_id(2)
     splits = tl.num_programs(2)
-    length = tl.load(context_lengths + r).to(tl.int32)
+    length = tl.load(context_lengths_ptr + r).to(tl.int32)
     pages = tl.cdiv(length, PAGE)
     each = tl.cdiv(pages, splits)
     first = split * each
@@ -156,11 +156,11 @@ def decode_attention_kernel(
     t = tl.arange(0, PAGE)
     heads = (r * NK + head) * G + g
     real = g < G
-    logs += heads * splits + split
+    logs_ptr += heads * splits + split
     if first >= last:
-        tl.store(logs, tl.full([QUERIES], float("-inf"), tl.float32), mask=real)
+        tl.store(logs_ptr, tl.full([QUERIES], float("-inf"), tl.float32), mask=real)
         return
-    q = tl.load(q + heads[:, None] * D + d[None, :], mask=real[:, None], other=0.0)
+    q = tl.load(q_ptr + heads[:, None] * D + d[None, :], mask=real[:, None], other=0.0)
     if WIDE:
         q = q.to(tl.float32)
     to_log2 = scale * 1.4426950408889634  # exp2 is one instruction
@@ -168,13 +168,13 @@ def decode_attention_kernel(
     total = tl.zeros([QUERIES], tl.float32)
     o = tl.zeros([QUERIES, D], tl.float32)
     at = t[:, None] * (NK * D) + head * D + d[None, :]
-    table = page_table + r * table_stride
+    table_ptr = page_table_ptr + r * table_stride
     for i in tl.range(first, last, num_stages=STAGES):
-        page = tl.load(table + i).to(tl.int64) * (PAGE * NK * D)
+        page = tl.load(table_ptr + i).to(tl.int64) * (PAGE * NK * D)
         seen = t < length - i * PAGE
-        k = tl.load((k_pages + page) + at)
+        k = tl.load((k_pages_ptr + page) + at)
         # Beyond the length may be NaN. In keys it spoils masked scores alone; in values it would stay: NaN · 0 is NaN.
-        v = tl.load((v_pages + page) + at, mask=seen[:, None], other=0.0)
+        v = tl.load((v_pages_ptr + page) + at, mask=seen[:, None], other=0.0)
         if WIDE:
             k, v = k.to(tl.float32), v.to(tl.float32)
         scores = tl.dot(q, tl.trans(k), input_precision="ieee")
@@ -186,19 +186,19 @@ def decode_attention_kernel(
         o = tl.dot(p.to(v.dtype), v, o * rescale[:, None], input_precision="ieee")
         peak = new_peak
     where = (heads * splits + split)[:, None] * D + d[None, :]
-    tl.store(parts + where, o / total[:, None], mask=real[:, None])
-    tl.store(logs, peak + tl.log2(total), mask=real)
+    tl.store(parts_ptr + where, o / total[:, None], mask=real[:, None])
+    tl.store(logs_ptr, peak + tl.log2(total), mask=real)
 
 
 @jit()
-def merge_splits_kernel(parts, logs, out, SPLITS: tl.constexpr, D: tl.constexpr):
+def merge_splits_kernel(parts_ptr, logs_ptr, out_ptr, SPLITS: tl.constexpr, D: tl.constexpr):
     """out = Σ_s w_s · parts_s,  w = softmax of logs. A split without tokens has log −inf, and its part is unwritten."""
     head = tl.program_id(0).to(tl.int64) * tl.num_programs(1) + tl.program_id(1)
     s = tl.arange(0, SPLITS)
     d = tl.arange(0, D)
-    log = tl.load(logs + head * SPLITS + s)
+    log = tl.load(logs_ptr + head * SPLITS + s)
     used = log > float("-inf")
     weight = tl.exp2(log - tl.maximum(tl.max(log), -1e30))  # a row without tokens has only −inf
-    o = tl.load(parts + (head * SPLITS + s)[:, None] * D + d[None, :], mask=used[:, None], other=0.0)
+    o = tl.load(parts_ptr + (head * SPLITS + s)[:, None] * D + d[None, :], mask=used[:, None], other=0.0)
     mean = tl.sum(o * weight[:, None], 0) / tl.maximum(tl.sum(weight), 1e-30)
-    tl.store(out + head * D + d, mean)
+    tl.store(out_ptr + head * D + d, mean)

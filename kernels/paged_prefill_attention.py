@@ -155,10 +155,11 @@ def tiled(
 
 @jit(
     do_not_specialize=["rows", "table_stride"],
-    do_not_specialize_on_alignment=["page_table", "context_lengths", "cu_seqlens"],
+    do_not_specialize_on_alignment=["page_table_ptr", "context_lengths_ptr", "cu_seqlens_ptr"],
 )
 def prefill_attention_kernel(
-    q, k_pages, v_pages, page_table, context_lengths, cu_seqlens, out, rows, table_stride, scale,
+    q_ptr, k_pages_ptr, v_pages_ptr, page_table_ptr, context_lengths_ptr, cu_seqlens_ptr, out_ptr, rows, table_stride,
+    scale,
     NK: tl.constexpr, G: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr, QUERIES: tl.constexpr,
     KEYS: tl.constexpr, STAGES: tl.constexpr, WIDE: tl.constexpr, ROWS_AT_ONCE: tl.constexpr,
 ):  # fmt: skip
@@ -170,8 +171,8 @@ def prefill_attention_kernel(
     for base in range(0, rows, ROWS_AT_ONCE):
         some = base + tl.arange(0, ROWS_AT_ONCE)
         there = some < rows
-        starts = tl.load(cu_seqlens + some, mask=there, other=0)
-        ends = tl.load(cu_seqlens + some + 1, mask=there, other=0)
+        starts = tl.load(cu_seqlens_ptr + some, mask=there, other=0)
+        ends = tl.load(cu_seqlens_ptr + some + 1, mask=there, other=0)
         tiles = tl.cdiv(ends - starts, TOKENS).to(tl.int32)
         upto = tiles_seen + tl.cumsum(tiles)
         earlier = there & (upto <= tile)
@@ -180,9 +181,9 @@ def prefill_attention_kernel(
         tiles_seen += tl.sum(tiles)
     if row >= rows:
         return
-    start = tl.load(cu_seqlens + row)
-    count = (tl.load(cu_seqlens + row + 1) - start).to(tl.int32)
-    length = tl.load(context_lengths + row).to(tl.int32)
+    start = tl.load(cu_seqlens_ptr + row)
+    count = (tl.load(cu_seqlens_ptr + row + 1) - start).to(tl.int32)
+    length = tl.load(context_lengths_ptr + row).to(tl.int32)
 
     m = tl.arange(0, QUERIES)
     d = tl.arange(0, D)
@@ -191,7 +192,9 @@ def prefill_attention_kernel(
     position = length - count + token
     # The accumulator leaves few registers for addresses: scalars have 64 bits, tiles 32.
     corner = (start * NK + head) * (G * D)
-    q = tl.load((q + corner) + offsets(token, m, NK, G, D), mask=real(token, m, count, G)[:, None], other=0.0)
+    q = tl.load(
+        (q_ptr + corner) + offsets(token, m, NK, G, D), mask=real(token, m, count, G)[:, None], other=0.0
+    )
     if WIDE:
         q = q.to(tl.float32)
     to_log2 = scale * 1.4426950408889634  # exp2 is one instruction
@@ -200,14 +203,14 @@ def prefill_attention_kernel(
     o = tl.zeros([QUERIES, D], tl.float32)
     visible = tl.minimum(length, length - count + (tile - tiles_before + 1) * TOKENS)
     offset = t[:, None] * (NK * D) + d[None, :]
-    table = page_table + tl.cast(row, tl.int64) * table_stride
+    table_ptr = page_table_ptr + tl.cast(row, tl.int64) * table_stride
     for first in tl.range(0, visible, KEYS, num_stages=STAGES):
-        page = tl.load(table + first // PAGE).to(tl.int64) * PAGE + first % PAGE
+        page = tl.load(table_ptr + first // PAGE).to(tl.int64) * PAGE + first % PAGE
         page = (page * NK + head) * D
         written = first + t < visible
-        k = tl.load((k_pages + page) + offset)
+        k = tl.load((k_pages_ptr + page) + offset)
         # Beyond may be NaN. In keys it spoils masked scores alone; in values it would stay: NaN · 0 is NaN.
-        v = tl.load((v_pages + page) + offset, mask=written[:, None], other=0.0)
+        v = tl.load((v_pages_ptr + page) + offset, mask=written[:, None], other=0.0)
         if WIDE:
             k, v = k.to(tl.float32), v.to(tl.float32)
         scores = tl.dot(q, tl.trans(k), input_precision="ieee")
@@ -219,9 +222,9 @@ def prefill_attention_kernel(
         o = tl.dot(p.to(v.dtype), v, o * rescale[:, None], input_precision="ieee")
         peak = new_peak
     # Out of a value read anew, the offsets of the store are too, instead of staying in 26 registers all the while.
-    token += (tl.load(cu_seqlens + row, volatile=True) - start).to(tl.int32)
+    token += (tl.load(cu_seqlens_ptr + row, volatile=True) - start).to(tl.int32)
     tl.store(
-        (out + corner) + offsets(token, m, NK, G, D),
+        (out_ptr + corner) + offsets(token, m, NK, G, D),
         o / total[:, None],
         mask=real(token, m, count, G)[:, None],
     )

@@ -71,28 +71,30 @@ def add_bias(logits: Tensor, rows: Tensor, ids: Tensor, bias: Tensor) -> None:
 
 @jit(
     do_not_specialize=["pairs", "size"],
-    do_not_specialize_on_alignment=["rows", "ids", "counts", "penalties"],
+    do_not_specialize_on_alignment=["rows_ptr", "ids_ptr", "counts_ptr", "penalties_ptr"],
 )
-def penalties_kernel(logits, size, vocabulary, rows, ids, counts, penalties, pairs, TILE: tl.constexpr):
+def penalties_kernel(
+    logits_ptr, size, vocabulary, rows_ptr, ids_ptr, counts_ptr, penalties_ptr, pairs, TILE: tl.constexpr
+):
     i = tl.program_id(0) * TILE + tl.arange(0, TILE)
-    row = tl.load(rows + i, mask=i < pairs, other=-1)
+    row = tl.load(rows_ptr + i, mask=i < pairs, other=-1)
     here = row >= 0
-    at = row * vocabulary + tl.load(ids + i, mask=here, other=0)
-    count = tl.load(counts + i, mask=here, other=0)
-    repetition = tl.load(penalties + row, mask=here, other=1.0)
-    frequency = tl.load(penalties + size + row, mask=here, other=0.0)
-    presence = tl.load(penalties + 2 * size + row, mask=here, other=0.0)
-    x = tl.load(logits + at, mask=here, other=0.0)
+    at = row * vocabulary + tl.load(ids_ptr + i, mask=here, other=0)
+    count = tl.load(counts_ptr + i, mask=here, other=0)
+    repetition = tl.load(penalties_ptr + row, mask=here, other=1.0)
+    frequency = tl.load(penalties_ptr + size + row, mask=here, other=0.0)
+    presence = tl.load(penalties_ptr + 2 * size + row, mask=here, other=0.0)
+    x = tl.load(logits_ptr + at, mask=here, other=0.0)
     x = tl.where(x > 0, x / repetition, x * repetition)
     x -= frequency * count.to(tl.float32) + tl.where(count > 0, presence, 0.0)
-    tl.store(logits + at, x, mask=here)
+    tl.store(logits_ptr + at, x, mask=here)
 
 
-@jit(do_not_specialize=["pairs"], do_not_specialize_on_alignment=["rows", "ids", "bias"])
-def bias_kernel(logits, vocabulary, rows, ids, bias, pairs, TILE: tl.constexpr):
+@jit(do_not_specialize=["pairs"], do_not_specialize_on_alignment=["rows_ptr", "ids_ptr", "bias_ptr"])
+def bias_kernel(logits_ptr, vocabulary, rows_ptr, ids_ptr, bias_ptr, pairs, TILE: tl.constexpr):
     i = tl.program_id(0) * TILE + tl.arange(0, TILE)
-    row = tl.load(rows + i, mask=i < pairs, other=-1)
+    row = tl.load(rows_ptr + i, mask=i < pairs, other=-1)
     here = row >= 0
-    at = row * vocabulary + tl.load(ids + i, mask=here, other=0)
-    x = tl.load(logits + at, mask=here, other=0.0) + tl.load(bias + i, mask=here, other=0.0)
-    tl.store(logits + at, x, mask=here)
+    at = row * vocabulary + tl.load(ids_ptr + i, mask=here, other=0)
+    x = tl.load(logits_ptr + at, mask=here, other=0.0) + tl.load(bias_ptr + i, mask=here, other=0.0)
+    tl.store(logits_ptr + at, x, mask=here)

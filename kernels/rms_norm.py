@@ -58,20 +58,28 @@ def rms_norm(
 
 @jit()
 def rms_norm_kernel(
-    x, residual, weight, y, total, eps, H: tl.constexpr, COLUMNS: tl.constexpr, ZERO_CENTRED: tl.constexpr
+    x_ptr,
+    residual_ptr,
+    weight_ptr,
+    y_ptr,
+    total_ptr,
+    eps,
+    H: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    ZERO_CENTRED: tl.constexpr,
 ):
     n = tl.program_id(0).to(tl.int64)
     h = tl.arange(0, COLUMNS)
     inside = h < H
-    t = tl.load(x + n * H + h, mask=inside, other=0.0).to(tl.float32)
-    if residual is not None:
-        t += tl.load(residual + n * H + h, mask=inside, other=0.0).to(tl.float32)
-        stored = t.to(total.dtype.element_ty)
-        tl.store(total + n * H + h, stored, mask=inside)
+    t = tl.load(x_ptr + n * H + h, mask=inside, other=0.0).to(tl.float32)
+    if residual_ptr is not None:
+        t += tl.load(residual_ptr + n * H + h, mask=inside, other=0.0).to(tl.float32)
+        stored = t.to(total_ptr.dtype.element_ty)
+        tl.store(total_ptr + n * H + h, stored, mask=inside)
         t = stored.to(tl.float32)
-    w = tl.load(weight + h, mask=inside, other=0.0)
+    w = tl.load(weight_ptr + h, mask=inside, other=0.0)
     unit = t * tl.rsqrt(tl.sum(t * t) / H + eps)
-    tl.store(y + n * H + h, scaled(unit, w, ZERO_CENTRED), mask=inside)
+    tl.store(y_ptr + n * H + h, scaled(unit, w, ZERO_CENTRED), mask=inside)
 
 
 @jit()

@@ -41,9 +41,9 @@ def reference(
         out[likeliest] = logits[likeliest].argmax(dim=-1)
     u = uniforms(seeds, positions)
     settings = zip(temperature.tolist(), top_k.tolist(), top_p.tolist(), strict=True)
-    for row, (tau, k, p) in enumerate(settings):
-        if tau > 0:
-            out[row] = draw(logits[row], tau, k, p, u[row])
+    for row, (t, k, p) in enumerate(settings):
+        if t > 0:
+            out[row] = draw(logits[row], t, k, p, u[row])
     return out
 
 

@@ -93,11 +93,11 @@ def least_of(bits, weight, enough):
 
 
 @jit()
-def above(row, vocabulary, top, tau, t, PART: tl.constexpr):
+def above(row_ptr, vocabulary, top, temperature, t, PART: tl.constexpr):
     """(how many, their sum) of the row's weights with bits ≥ t."""
     count, total = 0, 0.0
     for part in range(tl.cdiv(vocabulary, PART)):
-        w = weights(row, part * PART + tl.arange(0, PART), vocabulary, top, tau)
+        w = weights(row_ptr, part * PART + tl.arange(0, PART), vocabulary, top, temperature)
         over = bits_of(w) >= t
         count += tl.sum(over.to(tl.int32))
         total += tl.sum(tl.where(over, w, 0.0))
@@ -105,7 +105,7 @@ def above(row, vocabulary, top, tau, t, PART: tl.constexpr):
 
 
 @jit()
-def from_row(row, vocabulary, top, tau, k, p, mass, u, PART: tl.constexpr):
+def from_row(row_ptr, vocabulary, top, temperature, k, p, mass, u, PART: tl.constexpr):
     """The token by passes over the whole row, for what candidates do not settle."""
     t, total = 1, mass
     ties = vocabulary
@@ -113,11 +113,11 @@ def from_row(row, vocabulary, top, tau, k, p, mass, u, PART: tl.constexpr):
         t = 0
         for n in range(30):
             more = t + (1 << (29 - n))
-            count, _ = above(row, vocabulary, top, tau, more, PART)
+            count, _ = above(row_ptr, vocabulary, top, temperature, more, PART)
             t = tl.where(count >= k, more, t)
         t = tl.maximum(t, 1)
-        count, over = above(row, vocabulary, top, tau, t + 1, PART)
-        exact, _ = above(row, vocabulary, top, tau, t, PART)
+        count, over = above(row_ptr, vocabulary, top, temperature, t + 1, PART)
+        exact, _ = above(row_ptr, vocabulary, top, temperature, t, PART)
         ties = tl.minimum(k, exact) - count
         total = over + ties * weight_of(t)
     if p < 1.0:
@@ -125,9 +125,9 @@ def from_row(row, vocabulary, top, tau, k, p, mass, u, PART: tl.constexpr):
         t = 0
         for n in range(30):
             more = t + (1 << (29 - n))
-            _, over = above(row, vocabulary, top, tau, more, PART)
+            _, over = above(row_ptr, vocabulary, top, temperature, more, PART)
             t = tl.where((more <= least) | (over >= p * total), more, t)
-        count, over = above(row, vocabulary, top, tau, t + 1, PART)
+        count, over = above(row_ptr, vocabulary, top, temperature, t + 1, PART)
         wanted = tl.ceil((p * total - over) / weight_of(t)).to(tl.int32)
         ties = tl.minimum(tl.maximum(wanted, 1), tl.where(t == least, ties, vocabulary))
     token, last, below = vocabulary, 0, 0.0 * mass
@@ -136,7 +136,7 @@ def from_row(row, vocabulary, top, tau, k, p, mass, u, PART: tl.constexpr):
         token, seen, last, below = vocabulary, 0, 0, 0.0 * mass
         for part in range(tl.cdiv(vocabulary, PART)):
             ids = part * PART + tl.arange(0, PART)
-            w = weights(row, ids, vocabulary, top, tau)
+            w = weights(row_ptr, ids, vocabulary, top, temperature)
             bits = bits_of(w)
             equal = (bits == t).to(tl.int32)
             keep = (bits > t) | ((bits == t) & (seen + tl.cumsum(equal) <= ties))
@@ -174,47 +174,56 @@ def from_candidates(w, ids, k, p, mass, u, CANDIDATES: tl.constexpr):
     return tl.sum(tl.where(j == chosen, ids, 0))
 
 
-@jit(do_not_specialize_on_alignment=["temperature", "top_k", "top_p", "seeds", "positions", "out"])
+@jit(
+    do_not_specialize_on_alignment=[
+        "temperature_ptr",
+        "top_k_ptr",
+        "top_p_ptr",
+        "seeds_ptr",
+        "positions_ptr",
+        "out_ptr",
+    ]
+)
 def sample_draw_kernel(
-    logits,
+    logits_ptr,
     stride,
-    temperature,
-    top_k,
-    top_p,
-    seeds,
-    positions,
+    temperature_ptr,
+    top_k_ptr,
+    top_p_ptr,
+    seeds_ptr,
+    positions_ptr,
     vocabulary,
-    peaks,
-    mass,
+    peaks_ptr,
+    mass_ptr,
     parts,
-    found,
-    found_ids,
-    out,
+    found_ptr,
+    found_ids_ptr,
+    out_ptr,
     PART: tl.constexpr,
     PEAK: tl.constexpr,
     PEAKS: tl.constexpr,
     CANDIDATES: tl.constexpr,
 ):
     s = tl.program_id(0).to(tl.int64)
-    row = logits + s * stride
+    row_ptr = logits_ptr + s * stride
     A_PART: tl.constexpr = PART // PEAK
     PARTS: tl.constexpr = PEAKS // A_PART
     j = tl.arange(0, PEAKS)
-    peak = tl.load(peaks + s * parts * A_PART + j, mask=j < parts * A_PART, other=float("-inf"))
+    peak = tl.load(peaks_ptr + s * parts * A_PART + j, mask=j < parts * A_PART, other=float("-inf"))
     top = tl.max(peak)
-    tau = tl.load(temperature + s)
-    if tau == 0:
+    temperature = tl.load(temperature_ptr + s)
+    if temperature == 0:
         at_peak = tl.min(tl.where(peak == top, j, PEAKS - 1)) * PEAK + tl.arange(0, PEAK)
-        x = tl.load(row + at_peak, mask=at_peak < vocabulary, other=float("-inf"))
+        x = tl.load(row_ptr + at_peak, mask=at_peak < vocabulary, other=float("-inf"))
         token = tl.min(tl.where((x == top) & (at_peak < vocabulary), at_peak, vocabulary - 1))
     else:
-        k, p = tl.load(top_k + s), tl.load(top_p + s)
+        k, p = tl.load(top_k_ptr + s), tl.load(top_p_ptr + s)
         k = tl.where(k < vocabulary, k, 0).to(tl.int32)
-        u = uniform(tl.load(seeds + s), tl.load(positions + s))
+        u = uniform(tl.load(seeds_ptr + s), tl.load(positions_ptr + s))
         n = tl.arange(0, PARTS)
         highest = tl.max(tl.reshape(peak, [PARTS, A_PART]), 1)
-        share = tl.load(mass + s * parts + n, mask=n < parts, other=0.0)
-        share *= tl.where(highest > float("-inf"), tl.exp((highest - top) / tau), 0.0)
+        share = tl.load(mass_ptr + s * parts + n, mask=n < parts, other=0.0)
+        share *= tl.where(highest > float("-inf"), tl.exp((highest - top) / temperature), 0.0)
         reached = tl.cumsum(share)
         total = tl.max(reached)
         if (k <= 0) & (p >= 1.0):
@@ -223,11 +232,11 @@ def sample_draw_kernel(
             part = tl.minimum(part, tl.max(tl.where(share > 0, n, 0)))
             before = tl.max(tl.where(n < part, reached, 0.0))
             near = part * PART + tl.arange(0, PART)
-            w = weights(row, near, vocabulary, top, tau)
+            w = weights(row_ptr, near, vocabulary, top, temperature)
             token = tl.min(tl.where((w > 0) & (before + tl.cumsum(w) > target), near, vocabulary))
             token = tl.minimum(token, tl.max(tl.where(w > 0, near, 0)))
         else:
-            height = tl.where(peak > float("-inf"), tl.exp((peak - top) / tau), 0.0)
+            height = tl.where(peak > float("-inf"), tl.exp((peak - top) / temperature), 0.0)
             wanted = tl.where(k > 0, k, tl.minimum(512, parts * A_PART // 2))
             floor = least_of(bits_of(height), tl.full([PEAKS], 1.0, tl.float32), wanted.to(tl.float32))
             floor = tl.where(vocabulary <= CANDIDATES, 1, tl.maximum(floor, 1))
@@ -237,23 +246,25 @@ def sample_draw_kernel(
             while part < PARTS:
                 look = part * PART + tl.arange(0, PART)
                 # Of a part only the ids below a peak that is high enough: 256 of 4096 as a rule.
-                near = tl.load(peaks + (s * parts + part) * A_PART + tl.arange(0, A_PART))
-                tall = bits_of(tl.where(near > float("-inf"), tl.exp((near - top) / tau), 0.0)) >= floor
+                near = tl.load(peaks_ptr + (s * parts + part) * A_PART + tl.arange(0, A_PART))
+                tall = (
+                    bits_of(tl.where(near > float("-inf"), tl.exp((near - top) / temperature), 0.0)) >= floor
+                )
                 tall = tl.reshape(tl.broadcast_to(tall[:, None], [A_PART, PEAK]), [PART])
-                weight = weights(row, tl.where(tall, look, vocabulary), vocabulary, top, tau)
+                weight = weights(row_ptr, tl.where(tall, look, vocabulary), vocabulary, top, temperature)
                 pick = bits_of(weight) >= floor
                 at = count + tl.cumsum(pick.to(tl.int32)) - 1
-                tl.store(found + s * CANDIDATES + at, weight, mask=pick & (at < CANDIDATES))
-                tl.store(found_ids + s * CANDIDATES + at, look, mask=pick & (at < CANDIDATES))
+                tl.store(found_ptr + s * CANDIDATES + at, weight, mask=pick & (at < CANDIDATES))
+                tl.store(found_ids_ptr + s * CANDIDATES + at, look, mask=pick & (at < CANDIDATES))
                 count += tl.sum(pick.to(tl.int32))
                 part = tl.min(tl.where(has & (n > part), n, PARTS))
             tl.debug_barrier()  # what other threads have stored is read next
             i = tl.arange(0, CANDIDATES)
-            kept = tl.load(found + s * CANDIDATES + i, mask=i < count, other=0.0)
+            kept = tl.load(found_ptr + s * CANDIDATES + i, mask=i < count, other=0.0)
             settled = (k > 0) | (floor == 1) | (tl.sum(kept) >= p * total)
             if settled & (count <= CANDIDATES):
-                kept_ids = tl.load(found_ids + s * CANDIDATES + i, mask=i < count, other=0)
+                kept_ids = tl.load(found_ids_ptr + s * CANDIDATES + i, mask=i < count, other=0)
                 token = from_candidates(kept, kept_ids, k, p, total, u, CANDIDATES)
             else:
-                token = from_row(row, vocabulary, top, tau, k, p, total, u, PART)
-    tl.store(out + s, tl.minimum(token, vocabulary - 1).to(tl.int64))
+                token = from_row(row_ptr, vocabulary, top, temperature, k, p, total, u, PART)
+    tl.store(out_ptr + s, tl.minimum(token, vocabulary - 1).to(tl.int64))

@@ -36,23 +36,30 @@ def parts(logits: Tensor, temperature: Tensor, vocabulary: int) -> tuple[Tensor,
 
 
 @jit()
-def weights(row, ids, vocabulary, top, tau):
-    """exp((l − top) / tau) of ids, 0 for what may not be chosen; never more than 1."""
-    logits = tl.load(row + ids, mask=ids < vocabulary, other=float("-inf"))
-    return tl.where(logits > float("-inf"), tl.exp((logits - top) / tau), 0.0)
+def weights(row_ptr, ids, vocabulary, top, temperature):
+    """exp((l − top) / temperature) of ids, 0 for what may not be chosen; never more than 1."""
+    logits = tl.load(row_ptr + ids, mask=ids < vocabulary, other=float("-inf"))
+    return tl.where(logits > float("-inf"), tl.exp((logits - top) / temperature), 0.0)
 
 
-@jit(do_not_specialize_on_alignment=["temperature"])
+@jit(do_not_specialize_on_alignment=["temperature_ptr"])
 def sample_parts_kernel(
-    logits, stride, temperature, vocabulary, peaks, mass, PART: tl.constexpr, PEAK: tl.constexpr
+    logits_ptr,
+    stride,
+    temperature_ptr,
+    vocabulary,
+    peaks_ptr,
+    mass_ptr,
+    PART: tl.constexpr,
+    PEAK: tl.constexpr,
 ):
     part, row = tl.program_id(0), tl.program_id(1).to(tl.int64)
     count = tl.num_programs(0)
     ids = part * PART + tl.arange(0, PART)
-    x = tl.load(logits + row * stride + ids, mask=ids < vocabulary, other=float("-inf"))
+    x = tl.load(logits_ptr + row * stride + ids, mask=ids < vocabulary, other=float("-inf"))
     highest = tl.max(tl.reshape(x, [PART // PEAK, PEAK]), 1)
-    tl.store(peaks + (row * count + part) * (PART // PEAK) + tl.arange(0, PART // PEAK), highest)
-    tau = tl.load(temperature + row)
-    tau = tl.where(tau > 0, tau, 1.0)
-    weight = tl.where(x > float("-inf"), tl.exp((x - tl.max(highest)) / tau), 0.0)
-    tl.store(mass + row * count + part, tl.sum(weight))
+    tl.store(peaks_ptr + (row * count + part) * (PART // PEAK) + tl.arange(0, PART // PEAK), highest)
+    temperature = tl.load(temperature_ptr + row)
+    temperature = tl.where(temperature > 0, temperature, 1.0)
+    weight = tl.where(x > float("-inf"), tl.exp((x - tl.max(highest)) / temperature), 0.0)
+    tl.store(mass_ptr + row * count + part, tl.sum(weight))

@@ -66,7 +66,7 @@ def small_gemm(x: Tensor, weight: Tensor) -> Tensor:
 
 @jit(do_not_specialize=["rows"])
 def small_gemm_kernel(
-    x, w, parts, rows,
+    x_ptr, w_ptr, parts_ptr, rows,
     O: tl.constexpr, I: tl.constexpr, EACH: tl.constexpr, OUTPUTS: tl.constexpr, INNER: tl.constexpr,  # noqa: E741
     M: tl.constexpr, STAGES: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
@@ -76,21 +76,23 @@ def small_gemm_kernel(
     y = tl.zeros([M, OUTPUTS], tl.float32)
     for first in tl.range(split * EACH, tl.minimum((split + 1) * EACH, I), INNER, num_stages=STAGES):
         i = first + tl.arange(0, INNER)
-        a = tl.load(x + m[:, None] * I + i[None, :], mask=(m < rows)[:, None] & (i < I)[None, :], other=0.0)
+        a = tl.load(
+            x_ptr + m[:, None] * I + i[None, :], mask=(m < rows)[:, None] & (i < I)[None, :], other=0.0
+        )
         at = o.to(tl.int64)[:, None] * I + i[None, :]
-        b = tl.load(w + at, mask=(o < O)[:, None] & (i < I)[None, :], other=0.0)
+        b = tl.load(w_ptr + at, mask=(o < O)[:, None] & (i < I)[None, :], other=0.0)
         if WIDE:
             a, b = a.to(tl.float32), b.to(tl.float32)
         y = tl.dot(a, tl.trans(b), y, input_precision="ieee")
     at = (split * rows + m)[:, None] * O + o[None, :]
-    tl.store(parts + at, y, mask=(m < rows)[:, None] & (o < O)[None, :])
+    tl.store(parts_ptr + at, y, mask=(m < rows)[:, None] & (o < O)[None, :])
 
 
 @jit(do_not_specialize=["size"])
-def add_splits_kernel(parts, y, size, O: tl.constexpr, SPLITS: tl.constexpr, COLUMNS: tl.constexpr):  # noqa: E741
+def add_splits_kernel(parts_ptr, y_ptr, size, O: tl.constexpr, SPLITS: tl.constexpr, COLUMNS: tl.constexpr):  # noqa: E741
     o = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     at = tl.program_id(0) * O + o
     total = tl.zeros([COLUMNS], tl.float32)
     for s in tl.static_range(SPLITS):
-        total += tl.load(parts + s * size + at, mask=o < O)
-    tl.store(y + at, total, mask=o < O)
+        total += tl.load(parts_ptr + s * size + at, mask=o < O)
+    tl.store(y_ptr + at, total, mask=o < O)

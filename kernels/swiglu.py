@@ -36,11 +36,13 @@ def swiglu(gate_up: Tensor) -> Tensor:
 
 
 @jit()
-def swiglu_kernel(gate_up, y, I: tl.constexpr, COLUMNS: tl.constexpr):  # noqa: E741
+def swiglu_kernel(gate_up_ptr, y_ptr, I: tl.constexpr, COLUMNS: tl.constexpr):  # noqa: E741
     n = tl.program_id(0).to(tl.int64)
     i = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     inside = i < I
-    gate = tl.load(gate_up + n * 2 * I + i, mask=inside).to(tl.float32)
-    up = tl.load(gate_up + n * 2 * I + I + i, mask=inside).to(tl.float32)
-    silu = (gate * tl.sigmoid(gate)).to(y.dtype.element_ty).to(tl.float32)  # rounded where the models round
-    tl.store(y + n * I + i, silu * up, mask=inside)
+    gate = tl.load(gate_up_ptr + n * 2 * I + i, mask=inside).to(tl.float32)
+    up = tl.load(gate_up_ptr + n * 2 * I + I + i, mask=inside).to(tl.float32)
+    silu = (
+        (gate * tl.sigmoid(gate)).to(y_ptr.dtype.element_ty).to(tl.float32)
+    )  # rounded where the models round
+    tl.store(y_ptr + n * I + i, silu * up, mask=inside)

@@ -6,10 +6,13 @@ In a process of its own: the driver that stands in for a device cannot launch.
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import pytest
+from torch import Tensor
 
-from kernels.aot_cases import MODELS
+from kernels.aot_cases import MODELS, cases
+from kernels.device import traced
 from tests.kernels.processes import run, two_at_a_time
 
 
@@ -34,6 +37,21 @@ def test_kernels_of_the_9b_compile_for_sm_89_and_sm_90() -> None:
         assert {line[2] for line in lines if line[0] == op} == {"89", "90"}, op
     prompt = {line[2]: line[7].rstrip(",") for line in lines if line[0] == "paged_prefill_attention"}
     assert prompt == {"89": "mma.sync", "90": "wgmma.mma_async"}
+
+
+def test_pointers_alone_end_in_ptr_and_options_name_arguments_that_exist() -> None:
+    def tracer(
+        kernel: Any, grid: tuple[int, ...], arguments: tuple[Any, ...], options: dict[str, Any]
+    ) -> None:
+        for name, value in zip(kernel.arg_names, arguments, strict=False):
+            assert name.endswith("_ptr") == (value is None or isinstance(value, Tensor)), (kernel, name)
+        # Triton would pass over a name that is none of the kernel's.
+        named = {*kernel.do_not_specialize, *kernel.do_not_specialize_on_alignment}
+        assert named <= set(kernel.arg_names), kernel
+
+    with traced(tracer):
+        for _, call in cases(MODELS["Qwen3.5-9B"]):
+            call()
 
 
 ODD_STEPS = """
