@@ -11,7 +11,7 @@ from kernels.constants import PAGE
 from kernels.delta_rule_cases import delta_cases
 from kernels.device import traced, triton
 from node.model.cache import Cache
-from node.model.config import ModelConfig
+from node.model.families import parse_config
 from tests.kernels.processes import run
 from tests.model import tiny
 
@@ -26,7 +26,7 @@ def test_who_reads_a_constant_loads_no_torch(module: str) -> None:
 
 @pytest.mark.skipif(triton is None, reason="looks at launches of Triton kernels, and there is no Triton here")
 def test_a_page_of_the_cache_is_a_chunk_of_the_delta_rule() -> None:
-    config = ModelConfig.parse(tiny.CONFIGS["qwen3_5"])
+    config = parse_config(tiny.CONFIGS["qwen3_5"])
     cache = Cache.allocate(config, 2, 2, torch.float32, torch.device("cpu"))
     chunks = []
 
