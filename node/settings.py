@@ -262,10 +262,10 @@ class Settings:
     )
     idle_timeout: float = setting(
         Group.HTTP,
-        "75",
+        "120",
         some_seconds,
         "seconds that a connection may rest between requests",
-        "longer than the 60 s for which load balancers keep a connection in their pool",
+        "longer than the 90 s for which proxies (Go's, hyper's) keep a connection in their pool",
     )
     send_timeout: float = setting(
         Group.HTTP,

@@ -5,7 +5,16 @@ from unittest.mock import Mock
 
 from node.http.connection import Connection
 from node.http.service import Service
-from tests.http.support import LIMITS, Site, post, render
+from tests.http.support import LIMITS, Site, get, post, render
+
+
+class HeldClock(asyncio.SelectorEventLoop):
+    """A loop whose time the test moves."""
+
+    ahead = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.ahead
 
 
 async def rounds(count: int) -> None:
@@ -47,3 +56,22 @@ def test_each_frame_of_a_stream_is_one_write() -> None:
     head, *frames = asyncio.run(asyncio.wait_for(scenario(), 5))
     assert head.startswith(b"HTTP/1.1 200 OK\r\n") and head.endswith(b"\r\n\r\n")
     assert frames == [b"9\r\ndata: %d\n\n\r\n" % n for n in (1, 2, 3)] + [b"0\r\n\r\n"]
+
+
+def test_c14_idle_connection_outlives_a_proxy_s_pool_of_90_seconds_and_is_closed_after_120() -> None:
+    async def scenario(loop: HeldClock) -> None:
+        service = Service(Site().router, render, LIMITS)
+        transport = Mock(**{"is_closing.return_value": False})
+        connection = Connection(service, loop)
+        connection.connection_made(transport)
+        connection.data_received(get("/health"))
+        for ahead, closed in ((90.0, False), (119.0, False), (121.0, True)):
+            loop.ahead = ahead
+            await rounds(3)
+            assert transport.close.called == closed, ahead
+        connection.connection_lost(None)
+
+    with asyncio.Runner(loop_factory=HeldClock) as runner:
+        loop = runner.get_loop()
+        assert isinstance(loop, HeldClock)
+        runner.run(scenario(loop))
