@@ -104,7 +104,15 @@ class Exchange:
                 self.complete = True
                 self.leftover = self._h11.trailing_data[0]
             else:
+                self._check_chunk(keep)
                 return
+
+    def _check_chunk(self, keep: bool) -> None:
+        """Refuses a chunk by the size in its header: its data may never come."""
+        # h11 tells of a chunk with its first byte only. Until then the size lies in its reader and nowhere else.
+        coming = getattr(self._h11._reader, "_bytes_in_chunk", 0) if self.length is None else 0
+        if keep and self.received + coming > self._limits.max_body:
+            raise Fault("body_too_large")
 
     def _receive_data(self, event: h11.Data, keep: bool) -> None:
         self.received += len(event.data)

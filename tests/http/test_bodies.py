@@ -118,6 +118,12 @@ def test_bad_chunk_is_400_and_close(running: Running, peer: Peer) -> None:
     assert running.records.errors == []
 
 
+def test_chunk_over_the_limit_is_refused_while_its_sender_waits(peer: Peer) -> None:
+    peer.send(request("POST", "/echo", CHUNKED) + b"FFFFFFFF\r\n")
+    answer = peer.answer()
+    assert (answer.status, answer.headers["connection"], answer.body) == (413, "close", b"body_too_large")
+
+
 def test_slow_body_is_408() -> None:
     with Running(limits(body_timeout=0.15)) as running, running.peer() as peer:
         peer.send(post("/echo", b"hello")[:-1])

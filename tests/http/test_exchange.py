@@ -108,13 +108,45 @@ def test_announced_length_over_the_limit_is_refused_unread() -> None:
     assert (raised.value.kind, raised.value.status) == ("body_too_large", 413)
 
 
-def test_chunked_body_is_refused_with_the_byte_that_passes_the_limit() -> None:
+def test_chunked_body_is_refused_with_the_chunk_that_passes_the_limit() -> None:
     exchange = opened("Transfer-Encoding: chunked")
     exchange.admit_body()
-    exchange.receive(b"a\r\n0123456789\r\n1\r\n")
+    exchange.receive(b"a\r\n0123456789\r\n")
     with pytest.raises(Fault) as raised:
-        exchange.receive(b"x")
-    assert raised.value.kind == "body_too_large"
+        exchange.receive(b"1\r\n")
+    assert (raised.value.kind, exchange.body) == ("body_too_large", b"0123456789")
+
+
+@pytest.mark.parametrize(
+    ("before", "size", "kind"),
+    [
+        (b"", b"b", "body_too_large"),
+        (b"3\r\nabc\r\n", b"8", "body_too_large"),
+        (b"", b"FFFFFFFF", "body_too_large"),
+        (b"", b"f" * 20, "body_too_large"),
+        (b"", b"f" * 40, "malformed"),
+        (b"", b"0" * 39 + b"1", "malformed"),
+    ],
+)
+def test_chunk_that_no_limit_allows_is_refused_at_its_header(before: bytes, size: bytes, kind: str) -> None:
+    exchange = opened("Transfer-Encoding: chunked")
+    exchange.admit_body()
+    exchange.receive(before + size)
+    with pytest.raises(Fault) as raised:
+        exchange.receive(b"\r\n")
+    assert raised.value.kind == kind
+
+
+def test_chunks_that_fill_the_limit_are_taken_and_dropped_ones_may_pass_it() -> None:
+    exchange = opened("Transfer-Encoding: chunked")
+    exchange.receive(b"3\r\nabc\r\n7;x=y\r\n")
+    exchange.receive(b"defghij\r\n0\r\n\r\n")
+    assert (exchange.complete, exchange.body) == (True, b"abcdefghij")
+
+    exchange = opened("Transfer-Encoding: chunked")
+    exchange.receive(b"b\r\n", keep=False)
+    exchange.receive(b"0123456789a\r\n0\r\n\r\n", keep=False)
+    assert exchange.complete
 
 
 def test_body_that_is_all_framing_is_refused() -> None:
