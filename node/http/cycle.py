@@ -12,7 +12,7 @@ from node.http.exchange import Exchange
 from node.http.fault import Fault
 from node.http.ids import new_request_id
 from node.http.line import Line
-from node.http.message import Request, Response, StreamResponse
+from node.http.message import SHOWN_BYTES, Request, Response, StreamResponse
 from node.http.service import Service
 
 log = logging.getLogger("node.http")
@@ -134,9 +134,10 @@ class RequestResponseCycle:
         return unread <= SPARE_BODY_BYTES
 
     def finish(self, status: int) -> None:
-        """Writes the access log's line: no headers, no query, no bodies."""
+        """Writes the access log's line: no headers, no query, no bodies, and of a long path its beginning."""
         request = self.request
         method, path = (request.method, request.path) if request else ("-", "-")
+        method, path = method[:SHOWN_BYTES], path[:SHOWN_BYTES]
         elapsed = 1000 * (time.monotonic() - self.arrived)
         log.info("%s %s %s %d %.3f ms", self.id, method, path, status, elapsed)
         self.finished = True

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from dataclasses import dataclass
 
 SSE = "text/event-stream; charset=utf-8"
+SHOWN_BYTES = 200  # of a path, in the log and in answers: a head may hold one of 60 kB
 
 
 class Headers:

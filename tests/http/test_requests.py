@@ -234,6 +234,14 @@ def test_access_log_has_one_line_a_request_without_query_or_headers(running: Run
     ]
 
 
+def test_long_paths_and_methods_are_logged_by_their_first_200_bytes(running: Running, peer: Peer) -> None:
+    assert peer.get("/" + "a" * 60_000).status == 404
+    peer.send(request("B" * 60_000, "/health"))
+    assert peer.answer().status == 405
+    lines = [line.split(" ") for line in running.records.access]
+    assert [line[1:4] for line in lines] == [["GET", "/" + "a" * 199, "404"], ["B" * 200, "/health", "405"]]
+
+
 def test_statistics_count_connections_and_requests(running: Running, peer: Peer) -> None:
     peer.get("/health")
     with running.peer() as other:
