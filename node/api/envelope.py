@@ -8,7 +8,7 @@ from node.access.keys import CredentialMissing, CredentialUnknown
 from node.api.errors import ApiError, ErrorCode
 from node.engine.engine import Overloaded
 from node.http.fault import Fault
-from node.http.message import Request, Response
+from node.http.message import SHOWN_BYTES, Request, Response
 
 FAULT_CODES: dict[str, ErrorCode] = {
     "malformed": "invalid_request",
@@ -27,18 +27,17 @@ def error_response(
 ) -> Response:
     """The answer where a handler, or the reading of a request, raised; `request` is None before its head is read."""
     if request is not None and isinstance(error, Fault) and error.kind == "not_found":
-        error = ApiError("not_found", _not_found(request.path))
+        error = ApiError("not_found", _not_found(request.path, error.nearest))
     told = as_api_error(error)
     return Response(told.row.status, error_body(told, request_id), told.headers)
 
 
-def _not_found(path: str) -> str:
-    """Names the mistake that most of those who land here made."""
+def _not_found(path: str, nearest: str | None) -> str:
+    """Names the path, of which HTTP took printable ASCII alone, and what was probably meant."""
+    message = f"nothing answers at {path[:SHOWN_BYTES]}"
     if "/v1/v1/" in path:
-        return (
-            "nothing answers at this path, which holds /v1 twice: end the base URL before it, clients add it"
-        )
-    return "nothing answers at this path"
+        return f"{message}, which holds /v1 twice: end the base URL before it, clients add it"
+    return message if nearest is None else f"{message}; the nearest route is {nearest}"
 
 
 def as_api_error(error: BaseException) -> ApiError:

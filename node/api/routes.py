@@ -19,6 +19,7 @@ from node.http.router import Router
 from node.telemetry.metrics import CONTENT_TYPE, Metrics
 
 MOUNTS = ("/v1/infer", "/v1/infer/v1", "/v1")  # every client's idea of a base URL
+BASES = ("/", *MOUNTS)  # Claude Code asks HEAD of its base URL before anything else, without a key
 
 
 def build_routes(service: ModelService, metrics: Metrics) -> Router:
@@ -33,7 +34,8 @@ def build_routes(service: ModelService, metrics: Metrics) -> Router:
         router.add(
             "GET", f"{mount}/models/{{owner}}/{{name}}", models.retrieve
         )  # clients that do not encode the slash
-    router.add("GET", "/v1/infer", probes.hello)
+    for base in BASES:
+        router.add("GET", base, probes.hello)
     router.add("GET", "/health", probes.health)
     router.add("GET", "/ready", probes.ready)
     router.add("GET", "/metrics", probes.metrics)
@@ -51,7 +53,8 @@ def loading_routes() -> Router:
             router.add("POST", f"{mount}/{path}", _loading)
         for path in ("models", "models/{id}", "models/{owner}/{name}"):
             router.add("GET", f"{mount}/{path}", _loading)
-    router.add("GET", "/v1/infer", lambda request: Response(200, b"{}"))
+    for base in BASES:
+        router.add("GET", base, lambda request: Response(200, b"{}"))
     router.add("GET", "/health", lambda request: Response(200, b'{"healthy":true}'))
     router.add("GET", "/ready", lambda request: Response(503, b'{"ready":false}'))
     router.add("GET", "/metrics", _loading)

@@ -35,12 +35,24 @@ FAULTS: Mapping[str, FaultRow] = MappingProxyType(
 
 
 class Fault(Exception):
-    """A row of the table, raised. `allow` lists the methods that a 405 has to name."""
+    """A row of the table, raised.
 
-    def __init__(self, kind: str, message: str | None = None, *, allow: tuple[str, ...] = ()) -> None:
+    allow    methods that a 405 has to name
+    nearest  pattern of the route that a 404 may have meant
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        message: str | None = None,
+        *,
+        allow: tuple[str, ...] = (),
+        nearest: str | None = None,
+    ) -> None:
         self.row = FAULTS[kind]
         self.message = message or self.row.message
         self.allow = allow
+        self.nearest = nearest
         super().__init__(self.message)
 
     @property

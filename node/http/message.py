@@ -1,10 +1,12 @@
 """What handlers are given and what they give back."""
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 SSE = "text/event-stream; charset=utf-8"
 SHOWN_BYTES = 200  # of a path, in the log and in answers: a head may hold one of 60 kB
+SLASHES = re.compile("//+")
 
 
 class Headers:
@@ -41,11 +43,17 @@ def split_target(target: str) -> tuple[str, str]:
     return raw, query
 
 
+def plain_path(raw: str) -> str:
+    """A path as clients mean it whose base URL ends in a slash, or begins the path with one of its own."""
+    return SLASHES.sub("/", raw).rstrip("/") or "/" if "//" in raw or raw.endswith("/") else raw
+
+
 class Request:
     """A request whose head is complete. Its body is read when, and only if, the handler asks for it.
 
     id        "req_" and a ULID; the same as in the response's headers and the log
-    path      raw, still percent-encoded, without the query
+    target    as it came
+    path      still percent-encoded, without the query, without empty segments
     params    what the route's {names} matched, percent-decoded
     arrived   time.monotonic() when the head was complete
     """
@@ -76,7 +84,8 @@ class Request:
         self.id = id
         self.method = method
         self.target = target
-        self.path, self.query = split_target(target)
+        raw, self.query = split_target(target)
+        self.path = plain_path(raw)
         self.headers = headers
         self.params: Mapping[str, str] = {}  # known once the router has matched
         self.arrived = arrived

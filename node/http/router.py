@@ -1,6 +1,7 @@
 """Method and raw path to a handler."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from difflib import get_close_matches
 from urllib.parse import unquote
 
 from node.http.fault import Fault
@@ -9,6 +10,9 @@ from node.http.message import Request, Response, StreamResponse
 Handler = Callable[[Request], Response | Awaitable[Response | StreamResponse]]
 Methods = dict[str, Handler]
 Segments = tuple[str, ...]
+# Comparing takes a millisecond at this length and grows with it; no route is half as long.
+LONGEST_COMPARED = 100
+ALIKE = 0.6  # of 1: difflib's own idea of what a person would call similar
 
 
 def is_parameter(segment: str) -> bool:
@@ -55,7 +59,7 @@ class Router:
         return methods
 
     def match(self, method: str, path: str) -> tuple[Handler, Mapping[str, str]]:
-        """The handler of a raw path (no query) and its parameters. Raises Fault."""
+        """The handler of a path (percent-encoded, no query) and its parameters. Raises Fault."""
         methods, params = self._find(path)
         handler = methods.get(method)
         if handler is None and method == "HEAD":
@@ -74,4 +78,11 @@ class Router:
             params = bind(pattern, segments)
             if params is not None:
                 return methods, params
-        raise Fault("not_found")
+        raise Fault("not_found", nearest=self._nearest(path))
+
+    def _nearest(self, path: str) -> str | None:
+        """The pattern that looks most like the path, None where nothing does."""
+        if len(path) > LONGEST_COMPARED:
+            return None
+        patterns = ["/".join(pattern) for known in self._patterns.values() for pattern, _ in known]
+        return next(iter(get_close_matches(path, [*self._literal, *patterns], 1, ALIKE)), None)

@@ -89,8 +89,8 @@ def test_every_mount_answers_alike(node: RunningNode, mount: str) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "status", "code", "word"),
     [
-        ("GET", "/", 404, "not_found", "nothing answers"),
-        ("POST", "/v1/infer/v1/complete", 404, "not_found", "nothing answers"),
+        ("GET", "/favicon.ico", 404, "not_found", "nothing answers at /favicon.ico"),
+        ("POST", "/v1/infer/v1/complete", 404, "not_found", "nothing answers at /v1/infer/v1/complete"),
         ("POST", "/v1/infer/v1/v1/messages", 404, "not_found", "/v1 twice"),
         ("GET", "/v1/infer/v1/messages", 405, "method_not_allowed", ""),
         ("DELETE", "/v1/infer/models", 405, "method_not_allowed", ""),
@@ -104,6 +104,43 @@ def test_wrong_paths_and_methods_are_answered_in_the_envelope(
     assert word in answer["error"]["message"]
     assert answer["request_id"] == headers["request-id"]
     assert ("allow" in headers) == (status == 405)
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        (
+            "/v1/infer/v1/message",
+            "nothing answers at /v1/infer/v1/message; the nearest route is /v1/infer/v1/messages",
+        ),
+        ("/heath?a=b", "nothing answers at /heath; the nearest route is /health"),
+        ("//v2//completions/", "nothing answers at /v2/completions"),
+        ("/" + "x" * 60_000, "nothing answers at /" + "x" * 199),
+        (
+            "/v1/infer/v1/v1/messages",
+            "nothing answers at /v1/infer/v1/v1/messages, which holds /v1 twice: "
+            "end the base URL before it, clients add it",
+        ),
+    ],
+)
+def test_c12_a_404_names_its_path_and_the_nearest_route(node: RunningNode, path: str, message: str) -> None:
+    status, _, answer = send(node, "POST", path, ASK)
+    assert (status, answer["b3os"]["code"], answer["error"]["message"]) == (404, "not_found", message)
+
+
+@pytest.mark.parametrize(
+    "path", ["//v1/messages", "/v1/infer/v1/messages/", "/v1//infer//v1/messages?beta=true"]
+)
+def test_c12_slashes_too_many_are_answered_as_the_plain_form(node: RunningNode, path: str) -> None:
+    assert send(node, "POST", path, ASK)[0] == 200
+    status, headers, answer = send(node, "GET", path)
+    assert (status, headers["allow"], answer["b3os"]["code"]) == (405, "POST", "method_not_allowed")
+
+
+@pytest.mark.parametrize("base", ["/", "/v1/infer", "/v1/infer/", "/v1/infer/v1", "/v1", "//"])
+def test_c12_every_base_url_answers_head_and_get_without_a_key(node: RunningNode, base: str) -> None:
+    assert send(node, "HEAD", base, headers={})[::2] == (200, None)
+    assert send(node, "GET", base, headers={})[::2] == (200, {"model": MODEL})
 
 
 def test_an_oversized_body_and_a_wrong_type_are_answered_in_the_envelope(node: RunningNode) -> None:

@@ -5,7 +5,7 @@ import pytest
 from node.http import Headers
 from node.http.answer import http_date, reason, server_timing
 from node.http.ids import CROCKFORD, encode_ulid, new_request_id
-from node.http.message import split_target
+from node.http.message import plain_path, split_target
 
 
 def test_headers_ignore_case_and_the_first_of_several_wins() -> None:
@@ -31,6 +31,21 @@ def test_headers_ignore_case_and_the_first_of_several_wins() -> None:
 )
 def test_target_splits_into_raw_path_and_query(target: str, path: str, query: str) -> None:
     assert split_target(target) == (path, query)
+
+
+@pytest.mark.parametrize(
+    ("raw", "plain"),
+    [
+        ("/", "/"),
+        ("//", "/"),
+        ("///v1//models/", "/v1/models"),
+        ("/v1/models//", "/v1/models"),
+        ("/v1/models/a%2F%2Fb", "/v1/models/a%2F%2Fb"),
+        ("*", "*"),
+    ],
+)
+def test_empty_segments_are_left_out_of_a_path(raw: str, plain: str) -> None:
+    assert plain_path(raw) == plain
 
 
 def test_ulid_is_the_specification_s_example_in_lower_case() -> None:

@@ -110,6 +110,14 @@ def test_unknown_paths_and_methods_keep_the_connection(peer: Peer) -> None:
     assert peer.get("/health").status == 200
 
 
+def test_empty_segments_and_a_trailing_slash_change_nothing(peer: Peer) -> None:
+    for path in ("//health", "/health/", "//health//?a=b", "http://x//health"):
+        assert peer.get(path).body == b"ok"
+    for path in ("//models/a%2Fb/", "/models//a%2Fb"):
+        assert peer.get(path).body == b"a/b"
+    assert peer.get("/models/").status == 404  # a parameter is never empty
+
+
 @pytest.mark.parametrize(
     "data",
     [

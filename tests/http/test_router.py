@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from node.http import Fault, Request, Response, Router
@@ -45,6 +47,35 @@ def test_unknown_path_is_not_found(router: Router, path: str) -> None:
     with pytest.raises(Fault) as raised:
         router.match("GET", path)
     assert (raised.value.kind, raised.value.status) == ("not_found", 404)
+
+
+@pytest.mark.parametrize(
+    ("path", "nearest"),
+    [
+        ("/v1/message", "/v1/messages"),
+        ("/api/v1/messages", "/v1/messages"),
+        ("/v1/model/qwen", "/v1/models"),
+        ("/v1/models/qwen/id", "/v1/models/{id}"),
+        ("/favicon.ico", None),
+        ("/v1/messages" + "/messages" * 9, None),
+        ("/" + "v1/messages" * 5000, None),
+    ],
+)
+def test_unknown_path_comes_with_the_nearest_route(router: Router, path: str, nearest: str | None) -> None:
+    with pytest.raises(Fault) as raised:
+        router.match("POST", path)
+    assert raised.value.nearest == nearest
+
+
+def test_looking_for_the_nearest_route_costs_no_more_for_a_longer_path(router: Router) -> None:
+    def seconds(path: str) -> float:
+        begun = time.process_time()
+        for _ in range(20):
+            with pytest.raises(Fault):
+                router.match("POST", path)
+        return time.process_time() - begun
+
+    assert seconds("/v1/messages" * 5000) < 4 * seconds("/v1/mesages" * 8) + 0.02
 
 
 @pytest.mark.parametrize(
