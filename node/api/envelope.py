@@ -12,7 +12,8 @@ from node.http.message import SHOWN_BYTES, Request, Response
 
 FAULT_CODES: dict[str, ErrorCode] = {
     "malformed": "invalid_request",
-    "unsupported_encoding": "invalid_request",
+    "invalid_encoding": "invalid_request",
+    "unsupported_encoding": "unsupported_media_type",
     "timeout": "request_timeout",
     "body_too_large": "body_too_large",
     "headers_too_large": "headers_too_large",

@@ -6,6 +6,7 @@ from collections.abc import Awaitable
 from enum import Enum
 from typing import cast
 
+from node.http.coding import decode
 from node.http.cycle import CLIENT_GONE, RequestResponseCycle, log
 from node.http.fault import Fault
 from node.http.limits import HttpLimits
@@ -262,7 +263,11 @@ class Connection(asyncio.Protocol):
                 await self._body_arrived
             finally:
                 self._leave_body()
-        return exchange.body
+        if exchange.coding is None:
+            return exchange.body
+        # Even a small one on a thread: how much comes out is known only afterwards.
+        limit = self._service.limits.max_body
+        return await asyncio.to_thread(decode, exchange.body, exchange.coding, limit)
 
     def _receive_body(self, data: bytes) -> None:
         try:

@@ -6,6 +6,7 @@ given back as `leftover`, so that h11 never holds bytes that nobody counts.
 
 import h11
 
+from node.http.coding import content_coding
 from node.http.fault import Fault
 from node.http.limits import HttpLimits
 from node.http.message import Headers
@@ -28,13 +29,14 @@ class Exchange:
         self.target = ""
         self.headers = Headers()
         self.length: int | None = 0  # of the body as announced; None if it is chunked
+        self.coding: str | None = None  # of the body, known once it is admitted
         self.received = 0  # body bytes so far, kept or not
         self.complete = False
         self.leftover = b""
 
     @property
     def body(self) -> bytes:
-        """What `receive` kept."""
+        """What `receive` kept, in the coding it came in."""
         return bytes(self._kept)
 
     @property
@@ -86,9 +88,7 @@ class Exchange:
 
     def admit_body(self) -> None:
         """Refuses a body by what the head says of it, before any of it is read. Raises Fault."""
-        encoding = self.headers.get("content-encoding") or "identity"
-        if encoding.lower() != "identity":
-            raise Fault("unsupported_encoding")
+        self.coding = content_coding(self.headers)
         if self.length is not None and self.length > self._limits.max_body:
             raise Fault("body_too_large")
 

@@ -1,12 +1,14 @@
 """Errors on the wire that come before any field is looked at: keys, paths, sizes, JSON."""
 
+import gzip
 import http.client
 import json
 import socket
-
 import pytest
-
 from tests.api.sending import ASK, AUTHORIZED, refusal, send
+import zlib
+from typing import Any
+from node.http.coding import zstd
 from tests.node_under_test import KEY, MODEL, RunningNode, running_node
 
 
@@ -150,8 +152,31 @@ def test_an_oversized_body_and_a_wrong_type_are_answered_in_the_envelope(node: R
     assert (
         send(node, "POST", "/v1/infer/v1/messages", ASK, typed)[2]["b3os"]["code"] == "unsupported_media_type"
     )
-    packed = AUTHORIZED | {"content-encoding": "gzip"}
-    assert send(node, "POST", "/v1/infer/v1/messages", ASK, packed)[2]["b3os"]["code"] == "invalid_request"
+
+
+def test_c13_an_encoded_body_is_answered_as_its_plain_form_is(node: RunningNode) -> None:
+    def ask(coding: str, body: bytes) -> tuple[int, dict[str, str], Any]:
+        return send(node, "POST", "/v1/infer/v1/messages", body, AUTHORIZED | {"content-encoding": coding})
+
+    plain = json.dumps(ASK).encode()
+    for coding, pack in (("gzip", gzip.compress), ("deflate", zlib.compress), ("zstd", zstd.compress)):
+        assert ask(coding, pack(plain))[0] == 200
+        status, _, answer = ask(coding, plain)
+        assert (status, answer["b3os"]["code"], answer["error"]["type"]) == (
+            400,
+            "invalid_request",
+            "invalid_request_error",
+        )
+        assert answer["error"]["message"] == f"The body is not what its Content-Encoding says, {coding}."
+    status, headers, answer = ask("br", plain)
+    assert (status, answer["b3os"]["code"], headers["accept-encoding"]) == (
+        415,
+        "unsupported_media_type",
+        "gzip, deflate, zstd",
+    )
+    assert "'br'" in answer["error"]["message"]
+    status, _, answer = ask("gzip", gzip.compress(b" " * (4 * 2**20) + plain))
+    assert (status, answer["b3os"]["code"]) == (413, "body_too_large")
 
 
 def test_probes_need_no_key(node: RunningNode) -> None:

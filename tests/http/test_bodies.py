@@ -99,13 +99,6 @@ def test_large_unread_body_ends_the_connection_but_the_answer_is_readable(peer: 
     assert (answer.status in (401, 404), answer.headers["connection"], peer.rest()) == (True, "close", b"")
 
 
-def test_encoded_body_is_refused(peer: Peer) -> None:
-    peer.send(post("/echo", b"hello", "content-encoding: gzip") + get("/health"))
-    answer = peer.answer()
-    assert (answer.status, answer.body) == (400, b"unsupported_encoding")
-    assert peer.answer().body == b"ok"
-
-
 def test_bad_chunk_is_400_and_close(running: Running, peer: Peer) -> None:
     peer.send(request("POST", "/echo", CHUNKED) + b"3\r\nhel\r\nzz\r\n")
     answer = peer.answer()

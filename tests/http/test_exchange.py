@@ -156,19 +156,6 @@ def test_body_that_is_all_framing_is_refused() -> None:
         exchange.receive(b"1\r\nx\r\n")
 
 
-@pytest.mark.parametrize(
-    ("encoding", "admitted"), [("identity", True), ("Identity", True), ("", True), ("gzip", False)]
-)
-def test_only_the_identity_encoding_is_admitted(encoding: str, admitted: bool) -> None:
-    exchange = opened("Content-Length: 5", f"Content-Encoding: {encoding}")
-    if admitted:
-        exchange.admit_body()
-    else:
-        with pytest.raises(Fault) as raised:
-            exchange.admit_body()
-        assert (raised.value.kind, raised.value.status) == ("unsupported_encoding", 400)
-
-
 def test_sized_answer_and_what_it_leaves_of_the_connection() -> None:
     exchange = opened(method="GET")
     head = exchange.start(200, b"OK", [(b"content-length", b"2")])

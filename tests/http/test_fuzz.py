@@ -1,11 +1,13 @@
 """Nothing that a peer sends may be logged as an error, hang the server or stop it from answering others."""
 
+import gzip
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from node.http.coding import zstd
 from tests.http.support import Running, get, limits, post, request
 
 SEEDS = (
@@ -13,6 +15,8 @@ SEEDS = (
     post("/echo", b"hello"),
     request("POST", "/echo", "transfer-encoding: chunked") + b"2;a=b\r\nhe\r\n0\r\nx: y\r\n\r\n",
     request("POST", "/echo", "content-length: 5", "expect: 100-continue") + b"hello",
+    post("/echo", gzip.compress(b"hello"), "content-encoding: gzip"),
+    post("/echo", zstd.compress(b"hello"), "content-encoding: zstd") + get("/health"),
     post("/refuse", b"hello") + get("/three") + request("HEAD", "/models/a%2Fb?c"),
     request("CONNECT", "x:1") + request("GET", "/health", "upgrade: websocket", "connection: upgrade"),
 )
