@@ -31,7 +31,7 @@ from node.access.keys import (
 )
 from node.api.compiler import Compiler
 from node.api.model_service import ModelService
-from node.api.routes import build_routes, loading_routes, render_error
+from node.api.routes import EXPOSED_HEADERS, build_routes, loading_routes, render_error
 from node.chat.chat import Chat
 from node.checkpoint import CheckpointError
 from node.device import choose_context, choose_device, memory_plan, read_config, step_budget
@@ -39,6 +39,7 @@ from node.engine.engine import Engine
 from node.engine.limits import EngineLimits
 from node.engine.recording import Recorder
 from node.engine.scheduler import Scheduler
+from node.http.cors import Cors
 from node.http.limits import HttpLimits
 from node.http.server import Server
 from node.model.config import ModelConfig
@@ -131,7 +132,8 @@ class Node:
 
     async def run(self, shown_key: str) -> None:
         settings = self._settings
-        server = Server(loading_routes(), render_error, settings.part(HttpLimits))
+        cors = Cors(settings.cors_origins, EXPOSED_HEADERS) if settings.cors_origins else None
+        server = Server(loading_routes(), render_error, settings.part(HttpLimits), cors)
         try:
             # Before the weights: a taken port should not cost a minute, and probes may ask meanwhile.
             await server.start(settings.host, settings.port)

@@ -63,6 +63,8 @@ def _read_toml(path: Path) -> dict[str, str]:
         if key not in known:
             there_are = ", ".join(sorted(setting.name for setting in TABLE))
             raise SettingsError(f"{path}: unknown setting {key}; there are {there_are}")
-        if not isinstance(value, str | int | float) or isinstance(value, bool):
+        if key == "cors_origins" and isinstance(value, list):
+            table[key] = ",".join(map(str, value))
+        elif not isinstance(value, str | int | float) or isinstance(value, bool):
             raise SettingsError(f"{path}: {key} must be text or a number")
     return {key: str(value) for key, value in table.items()}

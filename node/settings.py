@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from node.setting import Auto, Group, PerDevice, Setting, Unset, per_device
-from node.values import at_least, choice, port, seconds, share, size_between, some_seconds, switch
+from node.values import at_least, choice, origins, port, seconds, share, size_between, some_seconds, switch
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -98,6 +98,13 @@ class Settings:
         str,
         "the key that opens the node",
         "no node is open to everybody, and a first start needs no configuration",
+    )
+    cors_origins: tuple[str, ...] = setting(
+        Group.LISTENING,
+        Unset((), "none"),
+        origins,
+        "origins whose pages may ask from a browser, separated by commas, or * for all",
+        "a page can be read by whoever opens it, and so can the key that it sends",
     )
 
     device_memory: int = setting(

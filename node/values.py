@@ -1,4 +1,4 @@
-"""What operators write: sizes, counts, seconds, shares. Each parser raises ValueError with what it wants."""
+"""What operators write: sizes, counts, seconds, shares, origins. Each parser raises ValueError with what it wants."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 
 UNITS = {"": 1, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::([0-9]+))?")
+LEFT_OUT = {("http", "80"), ("https", "443")}  # by browsers: an origin with one of these would match nothing
 
 
 def size(text: str) -> int:
@@ -89,6 +91,18 @@ def switch(text: str) -> bool:
     if text not in ("yes", "no"):
         raise ValueError("must be yes or no")
     return text == "yes"
+
+
+def origins(text: str) -> tuple[str, ...]:
+    """`*`, or origins as browsers send them, separated by commas."""
+    listed = tuple(part.strip().lower() for part in text.split(",") if part.strip())
+    for origin in listed if listed != ("*",) else ():
+        found = ORIGIN.fullmatch(origin)
+        if found is None or found.groups() in LEFT_OUT:
+            raise ValueError(
+                "must be * or origins such as https://chat.example.com, without path or default port"
+            )
+    return listed
 
 
 def _number(text: str) -> float:

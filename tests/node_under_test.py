@@ -25,6 +25,7 @@ from node.engine.engine import Engine
 from node.engine.limits import EngineLimits
 from node.engine.plan import GetSamplingMetadata, SamplingMetadata, StepPlan
 from node.engine.scheduler import Budget, Scheduler
+from node.http.cors import Cors
 from node.http.limits import HttpLimits
 from node.http.server import Server
 from node.settings import Settings
@@ -135,6 +136,7 @@ def running_node(
     pages: int = 256,
     limits: HttpLimits | None = None,
     queue_requests: int = 1024,
+    cors: Cors | None = None,
 ) -> Iterator[RunningNode]:
     """A node whose sequences write `texts`, in the order in which they start."""
     chat = Chat.read(DEMO)
@@ -167,7 +169,8 @@ def running_node(
             loops.append(asyncio.get_running_loop())
             engine.start(loops[0])
             metrics = Metrics(MODEL, PAGE, {}, lambda: engine.snapshot, lambda: 0)
-            server = Server(build_routes(service, metrics), render_error, limits or settings.part(HttpLimits))
+            bounds = limits or settings.part(HttpLimits)
+            server = Server(build_routes(service, metrics), render_error, bounds, cors)
             await server.start("127.0.0.1", 0)
             started.append(server)
             ready.set()

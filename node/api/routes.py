@@ -21,6 +21,15 @@ from node.telemetry.metrics import CONTENT_TYPE, Metrics
 MOUNTS = ("/v1/infer", "/v1/infer/v1", "/v1")  # every client's idea of a base URL
 BASES = ("/", *MOUNTS)  # Claude Code asks HEAD of its base URL before anything else, without a key
 
+PER = ("requests", "tokens", "input-tokens", "output-tokens")
+LEFT = ("limit", "remaining", "reset")
+# What clients read of an answer's head, and a page in a browser may read only if it is named.
+EXPOSED_HEADERS = (
+    *("request-id", "x-request-id", "retry-after", "server-timing", "b3os-ignored"),
+    *(f"anthropic-ratelimit-{what}-{left}" for what in PER for left in LEFT),
+    *(f"x-ratelimit-{left}-{what}" for left in LEFT for what in ("requests", "tokens")),
+)
+
 
 def build_routes(service: ModelService, metrics: Metrics) -> Router:
     router = Router()

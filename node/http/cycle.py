@@ -54,6 +54,9 @@ class RequestResponseCycle:
             arrived=self.arrived,
             read_body=self._read_body,
         )
+        cors = self._service.cors
+        if cors is not None and (preflight := cors.preflight(request)) is not None:
+            return preflight
         handler, request.params = self._service.router.match(request.method, request.path)
         return handler(request)
 
@@ -111,11 +114,10 @@ class RequestResponseCycle:
 
     def _head(self, response: Response | StreamResponse) -> bytes:
         self.closes = self.closes or self._service.draining or not self._spare_body()
-        head = self.exchange.start(
-            response.status,
-            reason(response.status),
-            fields(response, self.id, self.arrived, close=self.closes),
-        )
+        told = fields(response, self.id, self.arrived, close=self.closes)
+        if (cors := self._service.cors) is not None:
+            told += cors.fields(self.request.headers.get("origin") if self.request else None)
+        head = self.exchange.start(response.status, reason(response.status), told)
         self.status = response.status
         return head
 

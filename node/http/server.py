@@ -5,6 +5,7 @@ import socket
 from collections.abc import Sequence
 
 from node.http.connection import Connection
+from node.http.cors import Cors
 from node.http.limits import HttpLimits
 from node.http.router import Router
 from node.http.service import RenderError, Service, Statistics
@@ -20,10 +21,13 @@ class Server:
 
     `render_error(error, request, request_id)` turns every exception, ours (Fault) or a handler's, into an
     answer; request is None where the head could not be parsed. It runs on the loop thread and must not raise.
+    Without `cors` browsers let no page of another origin ask.
     """
 
-    def __init__(self, router: Router, render_error: RenderError, limits: HttpLimits) -> None:
-        self._service = Service(router, render_error, limits)
+    def __init__(
+        self, router: Router, render_error: RenderError, limits: HttpLimits, cors: Cors | None = None
+    ) -> None:
+        self._service = Service(router, render_error, limits, cors)
         self._listeners: list[asyncio.Server] = []
 
     @property

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from node.http.cors import Cors
 from node.http.limits import HttpLimits
 from node.http.message import Request, Response
 from node.http.router import Router
@@ -43,11 +44,12 @@ class Member(Protocol):
 
 @dataclass(slots=True)
 class Service:
-    """Routes and limits, fixed; who is connected; and the counters."""
+    """Routes, limits and who may ask across origins, fixed; who is connected; and the counters."""
 
     router: Router
     render_error: RenderError
     limits: HttpLimits
+    cors: Cors | None = None
     members: set[Member] = field(default_factory=set)
     draining: bool = False
     empty: asyncio.Event = field(default_factory=asyncio.Event)

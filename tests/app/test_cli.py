@@ -265,9 +265,11 @@ def test_serve_prints_a_curl_line_that_works_and_ends_in_order_on_sigterm(tmp_pa
     assert key not in told
     assert "Traceback" not in told
 
-    again, lines = start(tmp_path, "--port", str(port))
+    again, lines = start(tmp_path, "--port", str(port), "--cors-origins", "*")
     assert next(line for line in lines if line.startswith("key")).startswith("key       the one shown")
-    assert [model.id for model in sdk.models.list()] == ["b3os/demo"]  # the first key still opens it
+    models = sdk.models.with_raw_response.list()  # the first key still opens it
+    assert [model.id for model in models.parse()] == ["b3os/demo"]
+    assert models.headers["access-control-allow-origin"] == "*"
     again.terminate()
     assert again.wait(20) == 0
     again.communicate()

@@ -41,6 +41,31 @@ def test_the_served_name_is_the_folders_in_lower_case(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "origins"),
+    [
+        ("", ()),
+        ("*", ("*",)),
+        ("http://localhost:3000", ("http://localhost:3000",)),
+        (
+            " https://Chat.example.com,app://obsidian.md , http://[::1]:8080,",
+            ("https://chat.example.com", "app://obsidian.md", "http://[::1]:8080"),
+        ),
+    ],
+)
+def test_c15_origins_are_given_by_flag_variable_and_file(
+    tmp_path: Path, text: str, origins: tuple[str, ...]
+) -> None:
+    file = tmp_path / "node.toml"
+    file.write_text(f'cors_origins = "{text}"\n')
+    assert settings("--cors-origins", text).cors_origins == origins
+    assert settings(B3OS_NODE_CORS_ORIGINS=text).cors_origins == origins
+    assert settings("--config", str(file)).cors_origins == origins
+    file.write_text(f"cors_origins = {list(origins)}\n")
+    assert settings("--config", str(file)).cors_origins == origins
+    assert settings().cors_origins == ()
+
+
+@pytest.mark.parametrize(
     ("text", "number"), [("24GiB", 24 * 2**30), ("80 GB", 80 * 10**9), ("1.5mib", 3 * 2**19), ("77", 77)]
 )
 def test_sizes(text: str, number: int) -> None:
@@ -56,6 +81,11 @@ def test_sizes(text: str, number: int) -> None:
         (["--context", "0"], ["--context", "at least 1"]),
         (["--max-body", "huge"], ["--max-body", "24GiB"]),
         (["--first-token-timeout", "inf"], ["--first-token-timeout"]),
+        (["--cors-origins", "chat.example.com"], ["--cors-origins", "https://chat.example.com"]),
+        (["--cors-origins", "https://chat.example.com/"], ["--cors-origins", "without path"]),
+        (["--cors-origins", "https://chat.example.com:443"], ["--cors-origins", "default port"]),
+        (["--cors-origins", "*, https://chat.example.com"], ["--cors-origins", "*"]),
+        (["--cors-origins", "null"], ["--cors-origins", "null"]),
         (["--config", "/nowhere.toml"], ["/nowhere.toml", "No such file"]),
     ],
 )

@@ -13,7 +13,7 @@ from typing import Any
 
 import uvloop
 
-from node.http import Fault, HttpLimits, Request, Response, Router, Server, Statistics, StreamResponse
+from node.http import Cors, Fault, HttpLimits, Request, Response, Router, Server, Statistics, StreamResponse
 from node.settings import Settings
 
 LIMITS = Settings().part(HttpLimits)
@@ -265,10 +265,10 @@ class Site:
 class Running:
     """A server with the test site, on a loop in a thread."""
 
-    def __init__(self, limits: HttpLimits = LIMITS) -> None:
+    def __init__(self, limits: HttpLimits = LIMITS, cors: Cors | None = None) -> None:
         self.records = Records()
         self.site = Site()
-        self.server = Server(self.site.router, render, limits)
+        self.server = Server(self.site.router, render, limits, cors)
         self.loop = uvloop.new_event_loop()
         self.thread = threading.Thread(target=self.loop.run_forever)
 
