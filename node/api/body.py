@@ -31,6 +31,9 @@ def read_object(body: bytes, content_type: str | None) -> dict[str, Any]:
 
 
 def _read_slowly(body: bytes) -> Any:
+    encoding = json.detect_encoding(body)  # by a byte order mark, or by the zeros among the first four bytes
+    if not encoding.startswith("utf-8"):
+        raise invalid("", f"the body must be JSON in UTF-8, not in {encoding[:6].upper()}")
     try:
         return _replace_surrogates(json.loads(body, parse_constant=_not_json))
     except RecursionError:

@@ -68,6 +68,16 @@ def test_what_is_not_a_json_object_is_400(node: RunningNode, body: bytes, messag
     assert told.startswith(message)
 
 
+@pytest.mark.parametrize("encoding", ["UTF-16", "UTF-16-LE", "UTF-16-BE", "UTF-32", "UTF-32-LE", "UTF-32-BE"])
+def test_a_body_in_another_unicode_encoding_is_told_which(node: RunningNode, encoding: str) -> None:
+    told = f"the body must be JSON in UTF-8, not in {encoding[:6]}"
+    assert refusal(node, json.dumps(ASK).encode(encoding)) == (400, "invalid_request", None, told)
+
+
+def test_utf_8_may_begin_with_its_mark(node: RunningNode) -> None:
+    assert send(node, "POST", "/v1/messages", json.dumps(ASK).encode("utf-8-sig"))[0] == 200
+
+
 def test_lone_surrogates_become_the_replacement_character(node: RunningNode) -> None:
     body = json.dumps(ASK).replace('"hi"', '"a \\ud83d b"').encode()
     clean = json.dumps(ASK).replace('"hi"', '"a \ufffd b"').encode()
