@@ -10,15 +10,25 @@ import msgspec
 from node.api.errors import ApiError, invalid
 
 T = TypeVar("T")
+EXACT = 2**53  # above it a float no longer says which whole number was written
 INDEX = re.compile(r"\[(\d+|\.\.\.)\]")
 
 
 def convert(value: Any, to: type[T], path: str = "") -> T:
-    """`value` as `to`; raises ApiError that names the field at fault by its path below `path`."""
+    """`value` as `to`; raises ApiError that names the field at fault by its path below `path`.
+
+    20.0 is a whole number to JSON, and to clients in languages that have one kind of number.
+    """
+    if isinstance(value, dict):
+        value = {name: _whole(item) for name, item in value.items()}
     try:
         return msgspec.convert(value, to)
     except msgspec.ValidationError as error:
         raise _at_path(error, path) from None
+
+
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) <= EXACT else value
 
 
 def demand(value: Any, kind: type[T], path: str, word: str) -> T:

@@ -7,7 +7,7 @@ import pytest
 from node.api.anthropic.fields_page import page
 from node.api.anthropic.messages_request import parse
 from node.api.errors import ApiError
-from tests.api.anthropic.asking import HI, WEATHER, read, refusal, text, user
+from tests.api.anthropic.asking import HI, WEATHER, assistant, read, refusal, result, text, use, user
 
 
 @pytest.mark.parametrize(
@@ -182,3 +182,28 @@ def test_extensions_of_sampling_are_taken_within_their_ranges(field: str, good: 
         )
     for value in bad:
         assert refusal(**{field: value})[:2] == ("invalid_request", field)
+
+
+def test_a_whole_number_may_be_written_with_a_point() -> None:
+    body = {"model": "m", "messages": [HI], "max_tokens": 2000.0, "top_k": 5.0, "seed": 7.0, "temperature": 1.0}
+    thinking = {"type": "enabled", "budget_tokens": 1024.0}
+    asked = parse({**body, "thinking": thinking}).generation_request()
+    numbers = (asked.max_tokens, asked.sampling.top_k, asked.sampling.seed, asked.constraints.budget)
+    assert numbers == (2000, 5, 7, 1024)
+    assert {type(number) for number in numbers} == {int}
+    assert type(asked.sampling.temperature) is float
+
+
+@pytest.mark.parametrize("number", [20.5, 1e300, -1e-9, "20.0", True])
+def test_what_is_no_whole_number_is_none(number: object) -> None:
+    code, param, message = refusal(max_tokens=number)
+    assert (code, param) == ("invalid_request", "max_tokens")
+    assert message.startswith("max_tokens: Expected `int | null`, got ")
+
+
+def test_numbers_inside_a_tool_s_input_stay_as_they_were_written() -> None:
+    turns = read(
+        HI, assistant(use("a", count=2.0)), user(result("a")), tools=[{**WEATHER, "name": "get_weather"}]
+    ).turns
+    (call,) = turns[1].calls
+    assert type(call.arguments["count"]) is float
