@@ -18,7 +18,7 @@ TABLES: FieldTables = {
         "stream": yes(),
         "stop_sequences": yes("at most 16 of 256 characters; matched in text only"),
         "temperature": yes("0 to 2, 1 where absent; 0 takes the likeliest token"),
-        "top_p": yes(),
+        "top_p": yes("0 to 1; 0 takes the likeliest token"),
         "top_k": yes("0 or absent: off"),
         "seed": yes("an extension: 64 bits, repeats an answer"),
         "tools": yes("custom tools"),

@@ -37,8 +37,8 @@ class Scalars(msgspec.Struct):
     @property
     def sampling(self) -> Sampling:
         return Sampling(
-            self.temperature if self.temperature >= LEAST_TEMPERATURE else 0.0,
-            self.top_p,
+            self.temperature if self.temperature >= LEAST_TEMPERATURE and self.top_p else 0.0,
+            self.top_p or 1.0,
             self.top_k,
             secrets.randbits(64) if self.seed is None else self.seed,
             self.min_p,
@@ -54,8 +54,8 @@ def check_ranges(asked: Scalars) -> None:
         raise invalid("max_tokens", "must not be negative")
     if not 0.0 <= asked.temperature <= 2.0:
         raise invalid("temperature", "must be between 0 and 2")
-    if not 0.0 < asked.top_p <= 1.0:
-        raise invalid("top_p", "must be above 0 and at most 1")
+    if not 0.0 <= asked.top_p <= 1.0:
+        raise invalid("top_p", "must be between 0 and 1")
     if not 0 <= asked.top_k < 2**31:
         raise invalid("top_k", "must be between 0 and 2147483647")
     if not 0.0 <= asked.min_p <= 1.0:

@@ -185,7 +185,14 @@ def test_extensions_of_sampling_are_taken_within_their_ranges(field: str, good: 
 
 
 def test_a_whole_number_may_be_written_with_a_point() -> None:
-    body = {"model": "m", "messages": [HI], "max_tokens": 2000.0, "top_k": 5.0, "seed": 7.0, "temperature": 1.0}
+    body = {
+        "model": "m",
+        "messages": [HI],
+        "max_tokens": 2000.0,
+        "top_k": 5.0,
+        "seed": 7.0,
+        "temperature": 1.0,
+    }
     thinking = {"type": "enabled", "budget_tokens": 1024.0}
     asked = parse({**body, "thinking": thinking}).generation_request()
     numbers = (asked.max_tokens, asked.sampling.top_k, asked.sampling.seed, asked.constraints.budget)
@@ -207,3 +214,19 @@ def test_numbers_inside_a_tool_s_input_stay_as_they_were_written() -> None:
     ).turns
     (call,) = turns[1].calls
     assert type(call.arguments["count"]) is float
+
+
+def test_top_p_0_takes_the_likeliest_token_and_keeps_what_else_was_asked() -> None:
+    for zero in (0, 0.0):
+        body = {
+            "model": "m",
+            "max_tokens": 1,
+            "messages": [HI],
+            "top_p": zero,
+            "temperature": 1.5,
+            "top_k": 3,
+        }
+        sampling = parse({**body, "presence_penalty": 0.5}).generation_request().sampling
+        assert (sampling.greedy, sampling.top_p, sampling.top_k, sampling.presence) == (True, 1.0, 3, 0.5)
+    body = {"model": "m", "max_tokens": 1, "messages": [HI], "top_p": 1e-9}
+    assert not parse(body).generation_request().sampling.greedy
