@@ -24,7 +24,16 @@ class CredentialMissing(Exception):
 
 
 class CredentialUnknown(Exception):
-    """It carries one that no key of this node matches."""
+    """It carries one that no key of this node matches.
+
+    header  where that one stood
+    unread  another that came too, after which nobody looked
+    """
+
+    def __init__(self, header: str, unread: str | None) -> None:
+        self.header = header
+        self.unread = unread
+        super().__init__(f"no key matches what {header} holds")
 
 
 def make_key() -> str:
@@ -61,13 +70,15 @@ class Keyring:
         tell of a hash helps nobody to find a key.
         """
         scheme, _, token = (authorization or "").partition(" ")
-        key = token.strip() if scheme.lower() == "bearer" else ""
-        key = key or (x_api_key or "").strip()
-        if not key:
+        bearer = token.strip() if scheme.lower() == "bearer" else ""
+        plain = (x_api_key or "").strip()
+        if not (bearer or plain):
             raise CredentialMissing
-        if (hashed := hash_key(key)) not in self._hashes:
-            raise CredentialUnknown
-        return hashed
+        if (hashed := hash_key(bearer or plain)) in self._hashes:
+            return hashed
+        if bearer:
+            raise CredentialUnknown("Authorization", unread="x-api-key" if plain else None)
+        raise CredentialUnknown("x-api-key", unread=None)
 
 
 def state_folder() -> Path:

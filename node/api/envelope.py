@@ -50,7 +50,10 @@ def as_api_error(error: BaseException) -> ApiError:
     if isinstance(error, CredentialMissing):
         return ApiError("authentication_required", headers=(("www-authenticate", "Bearer"),))
     if isinstance(error, CredentialUnknown):
-        return ApiError("invalid_api_key", headers=(("www-authenticate", "Bearer"),))
+        message = f"the key in {error.header} does not open this node"
+        if error.unread:
+            message += f"; {error.unread} was not read, because {error.header} holds a key"
+        return ApiError("invalid_api_key", message, headers=(("www-authenticate", "Bearer"),))
     if isinstance(error, Overloaded):
         return ApiError("overloaded", retry=error.retry_after)
     return ApiError("internal")

@@ -44,7 +44,7 @@ def test_every_fault_of_http_is_an_error_of_the_same_status() -> None:
         (Overloaded(7), "overloaded", (("retry-after", "7"),)),
         (Fault("body_too_large"), "body_too_large", ()),
         (CredentialMissing(), "authentication_required", (("www-authenticate", "Bearer"),)),
-        (CredentialUnknown(), "invalid_api_key", (("www-authenticate", "Bearer"),)),
+        (CredentialUnknown("x-api-key", None), "invalid_api_key", (("www-authenticate", "Bearer"),)),
         (ValueError("a secret"), "internal", ()),
     ],
 )

@@ -38,6 +38,24 @@ def test_no_key_or_a_wrong_one_is_401(node: RunningNode, headers: dict, code: st
 
 
 @pytest.mark.parametrize(
+    ("headers", "message"),
+    [
+        ({"authorization": "Bearer wrong"}, "the key in Authorization does not open this node"),
+        ({"x-api-key": "wrong"}, "the key in x-api-key does not open this node"),
+        ({"authorization": "Bearer ", "x-api-key": "wrong"}, "the key in x-api-key does not open this node"),
+        (
+            {"authorization": "Bearer wrong", "x-api-key": KEY},
+            "the key in Authorization does not open this node; "
+            "x-api-key was not read, because Authorization holds a key",
+        ),
+    ],
+)
+def test_c11_a_401_names_the_header_that_was_read(node: RunningNode, headers: dict, message: str) -> None:
+    status, _, answer = send(node, "POST", "/v1/messages", ASK, headers)
+    assert (status, answer["b3os"]["code"], answer["error"]["message"]) == (401, "invalid_api_key", message)
+
+
+@pytest.mark.parametrize(
     "headers",
     [
         {"authorization": f"Bearer {KEY}"},
