@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from node.http.coding import zstd
-from tests.api.test_errors import ASK, AUTHORIZED, send
+from tests.api.sending import ASK, AUTHORIZED, send
 from tests.node_under_test import MODEL, RunningNode, running_node
 
 
