@@ -34,4 +34,7 @@ def test_a_name_that_was_given_up_is_gone(name: str) -> None:
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if found.returncode > 1:
         pytest.skip("the tree is not a git checkout")
-    assert found.stdout == ""
+    left = [
+        line for line in found.stdout.splitlines() if f"asyncio.{name}" not in line
+    ]  # Python has a Runner
+    assert left == []
